@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -173,15 +174,16 @@ class Drainer {
         &thread_);
   }
 
-  // The result of Server::Drain. The next signal, at least kOneWish after this
-  // call, ends the process at once.
-  bool DrainUnlessHurried() {
-    const absl::Time started = absl::Now();
+  // The result of Server::Drain. The second signal, at least kOneWish after the
+  // first, ends the process at once. signalled: the first has come, now.
+  bool DrainUnlessHurried(bool signalled) {
+    absl::Time first = signalled ? absl::Now() : absl::InfiniteFuture();
     wanted_ = true;
     begun_.Notify();
     while (!drained_) {
       if (!events_->WaitForSignal() || drained_) continue;
-      if (absl::Now() - started < kOneWish) continue;
+      first = std::min(first, absl::Now());
+      if (absl::Now() - first < kOneWish) continue;
       Log(LogLevel::kWarning, "drain_cut_short",
           LogFields().Add("unanswered", server_->in_flight()));
       _exit(kExitHurried);
@@ -315,7 +317,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
       LogFields().Add("in_flight", (*server)->in_flight()));
   Tell(*config, StoppingLines(config->drain_delay + config->drain_timeout +
                               kGoodbyePatience));
-  const bool all_answered = drainer.DrainUnlessHurried();
+  const bool all_answered = drainer.DrainUnlessHurried(signalled);
   Log(LogLevel::kInfo, "stopped");
   const int code = device_lost ? kExitDeviceLost : kExitOk;
   // Nobody waits for results any more; a device may never return.

@@ -187,6 +187,8 @@ absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
     observer_.Cancelled(Stage::kTokenize, call->inputs.size());
     return std::vector<int32_t>();
   }
+  // It threw: its inputs are not all there.
+  if (!call->alive()) return std::vector<int32_t>();
   absl::Status status = call->inputs.Check();
   if (status.ok()) {
     status = WithPause(call->permit.Settle(call->inputs.tokens()));

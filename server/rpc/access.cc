@@ -104,11 +104,14 @@ absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
   return AccessPass{(*holder)->caller(), *std::move(open)};
 }
 
-absl::Status CheckToken(const Secrets* secrets,
-                        const grpc::ServerContextBase& context) {
+absl::StatusOr<Caller> CallerOf(const Secrets* secrets,
+                                const grpc::ServerContextBase& context,
+                                uint64_t connection) {
   const auto tokens = TokensOf(secrets);
-  if (tokens == nullptr) return absl::OkStatus();
-  return Find(*tokens, context).status();
+  if (tokens == nullptr) return Caller{connection};
+  const auto holder = Find(*tokens, context);
+  if (!holder.ok()) return holder.status();
+  return (*holder)->caller();
 }
 
 }  // namespace encoderd

@@ -31,9 +31,10 @@ absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
                                  const grpc::ServerContextBase& context,
                                  uint64_t connection);
 
-// UNAUTHENTICATED as above; does not count as a call.
-absl::Status CheckToken(const Secrets* secrets,
-                        const grpc::ServerContextBase& context);
+// The same, without counting it as a call: only UNAUTHENTICATED.
+absl::StatusOr<Caller> CallerOf(const Secrets* secrets,
+                                const grpc::ServerContextBase& context,
+                                uint64_t connection);
 
 }  // namespace encoderd
 

@@ -42,9 +42,9 @@ void SetUsage(const PipelineResult& result, v1::Usage* usage) {
 }
 
 google::rpc::Status InputError(const absl::Status& status,
-                               ModelMetrics* metrics) {
+                               WrittenAnswer* written) {
   const absl::Status published = Publish(status);
-  metrics->Rejected(ReasonOf(published));
+  written->rejected.push_back(ReasonOf(published));
   return ToRpcStatus(published, kMaxInputErrorBytes);
 }
 
@@ -127,7 +127,7 @@ void SetFigures(const PositionInspection& inspection,
 }  // namespace
 
 absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
-                   PipelineResult result, grpc::ByteBuffer* bytes) {
+                   PipelineResult result, WrittenAnswer* written) {
   const ReplyTimer timer(job.model().metrics);
   Arena arena;
   auto* rest = Arena::CreateMessage<v1::EmbedResponse>(&arena);
@@ -146,7 +146,7 @@ absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
     auto* to = Arena::CreateMessage<v1::Embedding>(&arena);
     to->set_token_count(static_cast<uint32_t>(from.token_count));
     if (!from.status.ok()) {
-      *to->mutable_error() = InputError(from.status, job.model().metrics);
+      *to->mutable_error() = InputError(from.status, written);
     } else {
       to->set_truncated(from.truncated);
       to->set_windows(static_cast<uint32_t>(from.windows));
@@ -156,11 +156,11 @@ absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
     answer.Add(*to, place, from.values);
   }
   return answer.Serialize(*rest, environment.api.limits.max_answer_bytes,
-                          EmbedJob::kField, bytes);
+                          EmbedJob::kField, &written->bytes);
 }
 
 absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
-                   PipelineResult result, grpc::ByteBuffer* bytes) {
+                   PipelineResult result, WrittenAnswer* written) {
   const ReplyTimer timer(job.model().metrics);
   Arena arena;
   auto* rest = Arena::CreateMessage<v1::EncodeResponse>(&arena);
@@ -174,7 +174,7 @@ absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
     auto* to = Arena::CreateMessage<v1::TokenStates>(&arena);
     to->set_token_count(static_cast<uint32_t>(from.token_count));
     if (!from.status.ok()) {
-      *to->mutable_error() = InputError(from.status, job.model().metrics);
+      *to->mutable_error() = InputError(from.status, written);
     } else {
       to->set_rows(static_cast<uint32_t>(from.rows));
       to->set_columns(static_cast<uint32_t>(job.columns()));
@@ -183,11 +183,11 @@ absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
     answer.Add(*to, {v1::TokenStates::kPackedFieldNumber}, from.values);
   }
   return answer.Serialize(*rest, environment.api.limits.max_answer_bytes,
-                          EncodeJob::kField, bytes);
+                          EncodeJob::kField, &written->bytes);
 }
 
 absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
-                   PipelineResult result, grpc::ByteBuffer* bytes) {
+                   PipelineResult result, WrittenAnswer* written) {
   const ReplyTimer timer(job.model().metrics);
   Arena arena;
   auto* response = Arena::CreateMessage<v1::TokenizeResponse>(&arena);
@@ -208,11 +208,12 @@ absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
     from = Encoding();
     to->set_fits(to->token_count() <= max_len);
   }
-  return SerializeAnswer(*response, max_bytes, TokenizeJob::kField, bytes);
+  return SerializeAnswer(*response, max_bytes, TokenizeJob::kField,
+                         &written->bytes);
 }
 
 absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
-                   const InspectAnswer& answer, grpc::ByteBuffer* bytes) {
+                   const InspectAnswer& result, WrittenAnswer* written) {
   Arena arena;
   auto* response = Arena::CreateMessage<v1::InspectPositionsResponse>(&arena);
   response->set_model(job.model().name);
@@ -222,11 +223,11 @@ absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
   response->set_columns(static_cast<uint32_t>(job.table().cols));
   response->set_first_row(static_cast<uint32_t>(job.first()));
   response->set_row_count(static_cast<uint32_t>(job.count()));
-  SetFigures(answer.figures, response);
-  if (!answer.cosine.empty()) response->set_cosine(PackFloats(answer.cosine));
-  if (!answer.values.empty()) response->set_values(PackFloats(answer.values));
+  SetFigures(result.figures, response);
+  if (!result.cosine.empty()) response->set_cosine(PackFloats(result.cosine));
+  if (!result.values.empty()) response->set_values(PackFloats(result.values));
   return SerializeAnswer(*response, environment.api.limits.max_answer_bytes,
-                         InspectJob::kField, bytes);
+                         InspectJob::kField, &written->bytes);
 }
 
 }  // namespace encoderd

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -34,6 +35,10 @@ class CallContext {
     return absl::OkStatus();
   }
   const Caller& caller() const { return pass_.caller; }  // admitted
+  // As CallerOf of access.h: of a call that lives longer than a token may.
+  absl::StatusOr<Caller> CallerNow(const Secrets* secrets) const {
+    return CallerOf(secrets, *context_, connection_);
+  }
   // The call no longer counts against its token's limit. Called once, by the
   // code that ends it, before its answer is sent: the caller may call again at
   // once.

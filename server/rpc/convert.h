@@ -5,6 +5,9 @@
 #ifndef ENCODERD_SERVER_RPC_CONVERT_H_
 #define ENCODERD_SERVER_RPC_CONVERT_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "encoderd/v1/encoder.pb.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -30,17 +33,23 @@ absl::Status Read(const CallEnvironment& environment,
 absl::Status Read(const CallEnvironment& environment,
                   const grpc::ByteBuffer& bytes, InspectRequest* request);
 
-// Result -> the bytes of the answer. The error of an input is published and
-// counted like that of a call. REQUEST_TOO_LARGE: above
-// limits.max_answer_bytes. May throw if there is no memory.
+// What is sent, and what is to be counted when it is.
+struct WrittenAnswer {
+  grpc::ByteBuffer bytes;
+  std::vector<std::string> rejected;  // reasons of its inputs' errors
+};
+
+// Result -> answer, empty before. The error of an input is published like that
+// of a call. REQUEST_TOO_LARGE: above limits.max_answer_bytes. May throw if
+// there is no memory.
 absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
-                   PipelineResult result, grpc::ByteBuffer* bytes);
+                   PipelineResult result, WrittenAnswer* written);
 absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
-                   PipelineResult result, grpc::ByteBuffer* bytes);
+                   PipelineResult result, WrittenAnswer* written);
 absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
-                   PipelineResult result, grpc::ByteBuffer* bytes);
+                   PipelineResult result, WrittenAnswer* written);
 absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
-                   const InspectAnswer& answer, grpc::ByteBuffer* bytes);
+                   const InspectAnswer& result, WrittenAnswer* written);
 
 // What GetModel reports about a model.
 void Fill(const ServedModel& served, const RequestLimits& limits,

@@ -71,7 +71,7 @@ void EmbedStream::OnReadDone(bool ok) {
     absl::MutexLock lock(&mu_);
     reading_ = false;
     if (!ok) half_closed_ = true;
-    taking_ = ok && !gone_ && !end_.has_value();
+    taking_ = ok && !gone_ && !draining_ && !end_.has_value();
     ok = taking_;
   }
   if (ok) {
@@ -112,13 +112,13 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
                                  const Arrival& arrival,
                                  const ServedModel** model) {
-  // Its token may have been deleted since the stream began.
-  absl::Status status =
-      CheckToken(environment_.secrets, *context_.operator->());
-  if (status.ok()) status = environment_.state->Admit();
-  if (!status.ok()) return status;
+  // Its token may be gone since the stream began, or have another limit.
+  const absl::StatusOr<Caller> caller =
+      context_.CallerNow(environment_.secrets);
+  if (!caller.ok()) return caller.status();
+  absl::Status status = environment_.state->Admit();
   EmbedRequest request;
-  status = Read(environment_, bytes, &request);
+  if (status.ok()) status = Read(environment_, bytes, &request);
   if (!status.ok()) return status;
   const auto named = environment_.api.models->Find(request.model);
   if (named.ok()) *model = *named;
@@ -141,7 +141,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   std::shared_ptr<PipelineCall> call;
   try {
     call = held->job.Submit(
-        context_.deadline(), context_.caller(),
+        context_.deadline(), *caller,
         [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
           self->Done(id, std::move(result));
         });
@@ -176,22 +176,25 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
   }
   const CallWork work =
       result.ok() ? CallWork{result->tokens, result->stages} : CallWork();
-  grpc::ByteBuffer answer;
+  WrittenAnswer answer;
   const absl::Status status = CatchAll([&]() -> absl::Status {
     if (!result.ok()) return result.status();
     absl::Status fits =
         Write(environment_, held->job, *std::move(result), &answer);
     if (fits.ok()) {
-      fits = environment_.unread->Add(shared_from_this(), context_.connection(),
-                                      static_cast<int64_t>(answer.Length()),
-                                      absl::Now());
+      fits = environment_.unread->Add(
+          shared_from_this(), context_.connection(),
+          static_cast<int64_t>(answer.bytes.Length()), absl::Now());
     }
     return fits;
   });
   const absl::Status published = status.ok() ? status : Publish(status);
   Count(&held->job.model(), published, held->arrival, work);
   if (published.ok()) {
-    Push(id, answer);
+    for (const std::string& reason : answer.rejected) {
+      held->job.model().metrics->Rejected(reason);
+    }
+    Push(id, std::move(answer.bytes));
   } else {
     AnswerError(id, held->job.request_id(), published);
   }
@@ -291,7 +294,10 @@ void EmbedStream::Gone() {
 }
 
 void EmbedStream::Drain() {
-  End(DrainingError());
+  {
+    absl::MutexLock lock(&mu_);
+    draining_ = true;
+  }
   Pump();
 }
 
@@ -365,7 +371,7 @@ EmbedStream::Action EmbedStream::NextAction() {
     writing_ = true;
     return Action::kWrite;
   }
-  const bool ending = half_closed_ || gone_ || end_.has_value();
+  const bool ending = half_closed_ || gone_ || draining_ || end_.has_value();
   if (!ending && !reading_ && !taking_ && Room()) {
     reading_ = true;
     return Action::kRead;
@@ -379,10 +385,10 @@ EmbedStream::Action EmbedStream::NextAction() {
 grpc::Status EmbedStream::Outcome() const {
   if (gone_) return grpc::Status::CANCELLED;
   if (end_.has_value()) return context_.Failure(Publish(*end_));
-  return grpc::Status::OK;
+  // Who had sent everything has all answers.
+  if (half_closed_) return grpc::Status::OK;
+  return context_.Failure(Publish(DrainingError()));
 }
-
-void EmbedStream::Cut() { context_.Cancel(); }
 
 void EmbedStream::OnDone() {
   context_.Over();

@@ -58,7 +58,7 @@ class EmbedStream final
 
   void Drain() override;
   void GiveUp() override;
-  void Cut() override;
+  void Cut() override { context_.Cancel(); }
 
  private:
   // When a request came, and the trace that it belongs to, if it is traced.
@@ -134,6 +134,7 @@ class EmbedStream final
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mu_) = false;
   bool gone_ ABSL_GUARDED_BY(mu_) = false;  // answers are no longer accepted
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;  // stays true from Finish on

@@ -56,8 +56,8 @@ absl::StatusOr<std::string> ReadName(const grpc::ByteBuffer& bytes) {
 absl::StatusOr<std::string> Read(const Secrets* secrets,
                                  const grpc::CallbackServerContext& context,
                                  const grpc::ByteBuffer& bytes) {
-  const absl::Status may = CheckToken(secrets, context);
-  if (!may.ok()) return may;
+  const auto caller = CallerOf(secrets, context, ConnectionOf(context));
+  if (!caller.ok()) return caller.status();
   return ReadName(bytes);
 }
 

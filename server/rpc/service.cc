@@ -40,7 +40,7 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
     alive->Continue([&]() -> absl::Status {
       if (!result.ok()) return result.status();
       const CallWork work = WorkOf(*result);
-      grpc::ByteBuffer answer;
+      WrittenAnswer answer;
       const absl::Status written =
           Write(alive->environment(), *job, *std::move(result), &answer);
       if (written.ok()) alive->Answer(&answer, work);
@@ -54,9 +54,10 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
 
 absl::Status AnswerWith(const google::protobuf::Message& message,
                         UnaryCall* call) {
-  grpc::ByteBuffer answer;
-  const absl::Status written = SerializeAnswer(
-      message, call->environment().api.limits.max_answer_bytes, "", &answer);
+  WrittenAnswer answer;
+  const absl::Status written =
+      SerializeAnswer(message, call->environment().api.limits.max_answer_bytes,
+                      "", &answer.bytes);
   if (written.ok()) call->Answer(&answer);
   return written;
 }

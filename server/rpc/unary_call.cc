@@ -48,10 +48,10 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
   if (!status.ok()) Fail(status);
 }
 
-void UnaryCall::Answer(grpc::ByteBuffer* bytes, const CallWork& work) {
+void UnaryCall::Answer(WrittenAnswer* answer, const CallWork& work) {
   const absl::Status room = environment_.unread->Add(
       shared_from_this(), context_.connection(),
-      static_cast<int64_t>(bytes->Length()), absl::Now());
+      static_cast<int64_t>(answer->bytes.Length()), absl::Now());
   if (!room.ok()) {
     Fail(room);
     return;
@@ -61,7 +61,8 @@ void UnaryCall::Answer(grpc::ByteBuffer* bytes, const CallWork& work) {
     return;
   }
   context_.LeavePlace();
-  reply_->Swap(bytes);
+  reply_->Swap(&answer->bytes);
+  for (const std::string& reason : answer->rejected) model_->Rejected(reason);
   Finished(absl::StatusCode::kOk, "", work);
   Finish(grpc::Status::OK);
 }

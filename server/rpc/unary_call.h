@@ -27,6 +27,7 @@
 #include "server/pipeline/pipeline.h"
 #include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/open_calls.h"
 
 namespace encoderd {
@@ -61,7 +62,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
   // Each call ends in exactly one of these; a second one is a bug and ignored.
   // Takes the bytes. work: what was computed for it.
-  void Answer(grpc::ByteBuffer* bytes, const CallWork& work = {});
+  void Answer(WrittenAnswer* answer, const CallWork& work = {});
   void Fail(const absl::Status& status);
 
   // Sets the pipeline's handle, so that a caller that cancels also cancels its

@@ -108,10 +108,10 @@ class AnswerPath final : public RpcPath {
   int64_t Run() override {
     int64_t figure = 0;
     for (PipelineResult& result : results_) {
-      grpc::ByteBuffer bytes;
-      Require(Write(environment(), *job_, std::move(result), &bytes).ok(),
+      WrittenAnswer answer;
+      Require(Write(environment(), *job_, std::move(result), &answer).ok(),
               "there is no answer");
-      figure += static_cast<int64_t>(bytes.Length());
+      figure += static_cast<int64_t>(answer.bytes.Length());
     }
     return figure;
   }

@@ -164,6 +164,29 @@ TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
   EXPECT_THAT(served.process.log(), HasSubstr("event=device_lost"));
 }
 
+// What the other model computes is still answered.
+TEST(ProcessTest, TheFirstTermAfterALostDeviceHurriesNothing) {
+  Served served("lost_after_batches:1", {"--model=slow=batch_us:4000000"});
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  grpc::Status status;
+  std::thread caller([&] { status = served.Embed("x", kPatience, "slow"); });
+  const auto accepted = [&] {
+    return TestServer::Sample(
+               TestServer::GetFrom(PortOf(served.http_address), "/metrics")
+                   .second,
+               "encoderd_input_tokens_count{model=\"slow\"}") == 1;
+  };
+  EXPECT_TRUE(Eventually(accepted));
+  while (served.Embed("x", kPatience, "fake").ok())
+    ;
+  EXPECT_NE(served.process.WaitForLine("event=draining"), "");
+  absl::SleepFor(absl::Milliseconds(1200));
+  served.process.Signal(SIGTERM);
+  EXPECT_EQ(served.process.Wait(), kExitDeviceLost) << served.process.log();
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
 TEST(ProcessTest, ADeviceLostDuringTheStartMayBeBackAtTheNextOne) {
   Process process(Arguments("sessions:2,lost_after_batches:1"));
   EXPECT_EQ(process.Wait(), kExitTryAgain) << process.log();

@@ -54,12 +54,14 @@ class Served {
     channel = Connect(address);
   }
   grpc::Status Embed(const std::string& text,
-                     absl::Duration timeout = kPatience) const {
+                     absl::Duration timeout = kPatience,
+                     const std::string& model = "") const {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    v1::EmbedRequest request = TextRequest({text});
+    request.set_model(model);
     v1::EmbedResponse response;
-    return v1::Encoder::NewStub(channel)->Embed(&context, TextRequest({text}),
-                                                &response);
+    return v1::Encoder::NewStub(channel)->Embed(&context, request, &response);
   }
 
   Process process;

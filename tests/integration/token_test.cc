@@ -246,6 +246,27 @@ TEST_F(TokenTest, AStreamEndsWhenItsTokenIsTakenAway) {
   EXPECT_EQ(ReadError(stream->Finish()).reason, "BEARER_TOKEN_UNKNOWN");
 }
 
+TEST_F(TokenTest, ALimitThatIsReloadedHoldsForOpenStreams) {
+  Start();
+  auto context = Context("Bearer alpha");
+  const auto stream = server_->stub().EmbedStream(context.get());
+  v1::EmbedRequest request = TextRequest({Letters(13)});
+  v1::EmbedResponse response;
+  for (const char* const limit : {"", " max_queue_tokens=12", ""}) {
+    UseTokens(absl::StrCat("search ", kAlpha, limit));
+    request.set_request_id(absl::StrCat("with", limit));
+    ASSERT_TRUE(stream->Write(request));
+    ASSERT_TRUE(stream->Read(&response));
+    ASSERT_EQ(response.has_error(), *limit != '\0') << limit;
+    if (!response.has_error()) continue;
+    const RpcError error = ReadError(response.error());
+    EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+    EXPECT_EQ(error.metadata.at("limit"), "12");
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST_F(TokenTest, ATokenHasNoMoreOfTheQueueThanItMay) {
   folder_.Write("tokens", absl::StrCat("search ", kAlpha,
                                        " max_queue_tokens=12\nx ", kBeta));

@@ -199,6 +199,7 @@ TEST(PipelineFaultTest, WhatThrowsOnATokenizerThreadFailsItsCallAlone) {
   EXPECT_EQ(ReasonOf(harness.Submit(request).Get().status()), "INTERNAL_FAULT");
   request.errors_per_input = true;
   EXPECT_EQ(ReasonOf(harness.Submit(request).Get().status()), "INTERNAL_FAULT");
+  EXPECT_EQ(harness.observer.seen().sequences, 0);  // none became tokens
   EXPECT_TRUE(harness.Submit({"after it"}).Get().ok());
 }
 

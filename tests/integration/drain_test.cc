@@ -84,7 +84,7 @@ TEST(DrainTest, AStreamIsToldOfEachRequestThatIsNotAnsweredInTime) {
   EXPECT_EQ(answers.size(), 2);
   for (const char* id : {"at the gate", "queued"}) {
     ASSERT_EQ(answers.count(id), 1) << id;
-    ExpectDraining(ErrorOf(answers.at(id)));
+    ExpectDraining(ReadError(answers.at(id).error()));
   }
   ExpectDraining(ReadError(stream.Finish()));
   EXPECT_EQ(Streamed(server, "UNAVAILABLE"), 2);

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -16,15 +16,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<float> Floats(const std::string& packed) {
+std::vector<float> Unpacked(const std::string& packed) {
   std::vector<float> values(packed.size() / sizeof(float));
   std::memcpy(values.data(), packed.data(), packed.size());
   return values;
-}
-
-std::vector<float> Floats(const v1::Embedding& embedding) {
-  return {embedding.floats().values().begin(),
-          embedding.floats().values().end()};
 }
 
 TEST(EmbedTest, GivesOneVectorForEachInputInOrder) {
@@ -51,7 +46,8 @@ TEST(EmbedTest, PacksTheSameBitsAsLittleEndianBytes) {
   request.mutable_options()->set_packed(true);
   v1::EmbedResponse response;
   ASSERT_TRUE(server.Embed(request, &response).ok());
-  EXPECT_EQ(Floats(response.embeddings(0).packed()), server.Expected("packed"));
+  EXPECT_EQ(Unpacked(response.embeddings(0).packed()),
+            server.Expected("packed"));
 }
 
 TEST(EmbedTest, CutsDimensionsAndNormalisesAgain) {
@@ -186,10 +182,7 @@ TEST(EmbedTest, NeighboursOfARefusedInputKeepTheirBits) {
   std::thread two([&] {
     EXPECT_TRUE(server.Embed(TextRequest({"neighbor two"}), &second).ok());
   });
-  while (TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs") <
-         1) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  EXPECT_TRUE(Eventually([&] { return Queued(server) == 1; }));
   bad_status = server.Embed(TextRequest({"in between", Letters(257)}), &bad);
   server.model().device().OpenGate();
   one.join();

@@ -17,10 +17,6 @@
 namespace encoderd {
 namespace {
 
-double QueuedInputs(const TestServer& server) {
-  return TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs");
-}
-
 double CancelledInputs(const TestServer& server) {
   return TestServer::Sample(server.MetricsText(),
                             "encoderd_cancelled_total{stage=\"queue\"}");
@@ -72,11 +68,11 @@ bool ExpireInTheQueue(TestServer* server, absl::Duration time) {
   Call late(server, TextRequest({"Z"}), time);
   bool queued = false;
   EXPECT_TRUE(Eventually([&] {
-    queued = QueuedInputs(*server) == 1;
+    queued = Queued(*server) == 1;
     return queued || late.ended();
   }));
   EXPECT_EQ(late.Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_TRUE(Eventually([&] { return QueuedInputs(*server) == 0; }));
+  EXPECT_TRUE(Eventually([&] { return Queued(*server) == 0; }));
   server->model().device().OpenGate();
   EXPECT_TRUE(first.Wait().ok());
   EXPECT_TRUE(Eventually([&] { return server->server().in_flight() == 0; }));
@@ -91,7 +87,7 @@ TEST(QueueTest, AFullQueueSaysWhenToComeBack) {
   Call first(&server, TextRequest({Letters(256)}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   Call second(&server, TextRequest({Letters(256)}));
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 1; }));
 
   Call third(&server, TextRequest({Letters(256)}));
   const RpcError error = ReadError(third.Wait());
@@ -158,10 +154,10 @@ TEST(QueueTest, WhatIsCancelledInTheQueueIsNeverComputed) {
   Call first(&server, TextRequest({"first"}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   Call gone(&server, TextRequest({"Y", "Y"}));
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 2; }));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 2; }));
   gone.Cancel();
   EXPECT_EQ(gone.Wait().error_code(), grpc::StatusCode::CANCELLED);
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 0; }));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 0; }));
   server.model().device().OpenGate();
   EXPECT_TRUE(first.Wait().ok());
   EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Y')));
@@ -236,7 +232,8 @@ TEST(FaultTest, WhatThrowsInAHandlerIsInternalWithAnErrorId) {
       EXPECT_EQ(status.ok(), !throws);
       EXPECT_EQ(streamed.has_error(), throws);
       if (!throws) continue;
-      for (const RpcError& error : {ReadError(status), ErrorOf(streamed)}) {
+      for (const RpcError& error :
+           {ReadError(status), ReadError(streamed.error())}) {
         EXPECT_EQ(error.code, grpc::StatusCode::INTERNAL);
         EXPECT_EQ(error.reason, "INTERNAL_FAULT");
         EXPECT_FALSE(error.metadata.at("error_id").empty());
@@ -279,7 +276,7 @@ TEST(FaultTest, ALostDeviceEndsServingAtOnce) {
   Call computing(&server, TextRequest({"computing"}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   Call queued(&server, TextRequest({"queued"}));
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 1; }));
   server.model().device().Lose();
   server.model().device().OpenGate();
   EXPECT_EQ(ReadError(computing.Wait()).reason, "DEVICE_FAULT");

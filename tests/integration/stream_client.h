@@ -24,19 +24,6 @@ inline v1::EmbedRequest Request(const std::string& id,
   return request;
 }
 
-inline std::vector<float> Values(const v1::EmbedResponse& response,
-                                 int index = 0) {
-  const auto& values = response.embeddings(index).floats().values();
-  return {values.begin(), values.end()};
-}
-
-// The error within an answer, as ReadError takes it.
-inline RpcError ErrorOf(const v1::EmbedResponse& response) {
-  return ReadError(grpc::Status(
-      static_cast<grpc::StatusCode>(response.error().code()),
-      response.error().message(), response.error().SerializeAsString()));
-}
-
 class Stream {
  public:
   explicit Stream(TestServer* server, absl::Duration timeout = kPatience) {
@@ -80,10 +67,6 @@ inline double Streamed(const TestServer& server, const std::string& code) {
   return TestServer::Sample(server.MetricsText(),
                             absl::StrCat("encoderd_requests_total{code=\"",
                                          code, "\",method=\"EmbedStream\"}"));
-}
-
-inline double Queued(const TestServer& server) {
-  return TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs");
 }
 
 }  // namespace encoderd

@@ -100,10 +100,36 @@ TEST(StreamLifeTest, DrainingAnswersWhatWasTakenAndEndsEveryStream) {
   EXPECT_EQ(ReadError(idle.Finish()).reason, "DRAINING");
   server.model().device().OpenGate();
   ASSERT_TRUE(busy.Read(&response));
-  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
   EXPECT_FALSE(busy.Read(&response));
   EXPECT_EQ(ReadError(busy.Finish()).reason, "DRAINING");
   drain.join();
+}
+
+TEST(StreamLifeTest, DrainingEndsAStreamWellThatHasSentEverything) {
+  for (const bool before : {true, false}) {
+    // Until the server has seen the half-close.
+    EXPECT_TRUE(GivenEnoughTime([before](absl::Duration time) {
+      TestServer server;
+      server.model().device().CloseGate();
+      Stream stream(&server);
+      EXPECT_TRUE(stream.Write(Request("last", {"a"})));
+      EXPECT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+      if (before) stream.HalfClose();
+      std::thread drain([&] { EXPECT_TRUE(server.server().Drain()); });
+      v1::EmbedResponse response;
+      EXPECT_TRUE(Eventually(
+          [&] { return !server.Embed(TextRequest({""}), &response).ok(); }));
+      if (!before) stream.HalfClose();
+      absl::SleepFor(time / 10);
+      server.model().device().OpenGate();
+      EXPECT_TRUE(stream.Read(&response));
+      EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
+      EXPECT_FALSE(stream.Read(&response));
+      drain.join();
+      return stream.Finish().ok();
+    })) << before;
+  }
 }
 
 TEST(StreamLifeTest, BeforeTheModelIsLoadedItEndsAtOnce) {
@@ -156,7 +182,7 @@ TEST(StreamLifeTest, AThousandIdleStreamsAreOpenAtOnce) {
   EXPECT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
   ASSERT_TRUE(streams[0]->Write(Request("again", {"b"})));
   ASSERT_TRUE(streams[0]->Read(&response));
-  EXPECT_EQ(Values(response), server.Expected("b"));
+  EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("b"));
   for (auto& stream : streams) {
     stream->HalfClose();
     EXPECT_FALSE(stream->Read(&response));

@@ -31,8 +31,9 @@ TEST(StreamTest, AnswersEveryRequestOnceWithTheBitsThatItHasAlone) {
     const v1::EmbedResponse& answer = answers.at(absl::StrCat("r", i));
     EXPECT_FALSE(answer.has_error());
     ASSERT_EQ(answer.embeddings_size(), 2);
-    EXPECT_EQ(Values(answer, 0), server.Expected(absl::StrCat("text ", i)));
-    EXPECT_EQ(Values(answer, 1), server.Expected("same"));
+    EXPECT_EQ(Floats(answer.embeddings(0)),
+              server.Expected(absl::StrCat("text ", i)));
+    EXPECT_EQ(Floats(answer.embeddings(1)), server.Expected("same"));
     EXPECT_EQ(answer.model(), "fake");
   }
   EXPECT_EQ(Streamed(server, "OK"), 300);
@@ -51,7 +52,7 @@ TEST(StreamTest, OptionsHoldWithinAStream) {
   stream.HalfClose();
   const auto answers = stream.ReadAll();
   EXPECT_EQ(answers.at("bits").embeddings(0).packed().size(), 1);
-  EXPECT_EQ(Values(answers.at("errors")), server.Expected("a"));
+  EXPECT_EQ(Floats(answers.at("errors").embeddings(0)), server.Expected("a"));
   EXPECT_TRUE(answers.at("errors").embeddings(1).has_error());
   EXPECT_FALSE(answers.at("errors").has_error());
   EXPECT_TRUE(stream.Finish().ok());
@@ -80,19 +81,19 @@ TEST(StreamTest, ARequestThatFailsIsAnsweredAndTheStreamGoesOn) {
   const auto answers = stream.ReadAll();
   EXPECT_TRUE(stream.Finish().ok());
   ASSERT_EQ(answers.size(), 6);
-  EXPECT_EQ(Values(answers.at("first")), server.Expected("a"));
-  EXPECT_EQ(Values(answers.at("last")), server.Expected("b"));
+  EXPECT_EQ(Floats(answers.at("first").embeddings(0)), server.Expected("a"));
+  EXPECT_EQ(Floats(answers.at("last").embeddings(0)), server.Expected("b"));
 
-  const RpcError too_long = ErrorOf(answers.at("long"));
+  const RpcError too_long = ReadError(answers.at("long").error());
   EXPECT_EQ(too_long.code, grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(too_long.reason, "INPUT_TOO_LONG");
   EXPECT_EQ(too_long.metadata.at("input_index"), "1");
   EXPECT_EQ(too_long.metadata.at("token_count"), "257");
   EXPECT_EQ(too_long.violations.at(0).first, "inputs[1].text");
   EXPECT_EQ(answers.at("long").embeddings_size(), 0);
-  EXPECT_EQ(ErrorOf(answers.at("unknown")).reason, "MODEL_NOT_FOUND");
-  EXPECT_EQ(ErrorOf(answers.at("empty")).reason, "NO_INPUTS");
-  const RpcError no_id = ErrorOf(answers.at(""));
+  EXPECT_EQ(ReadError(answers.at("unknown").error()).reason, "MODEL_NOT_FOUND");
+  EXPECT_EQ(ReadError(answers.at("empty").error()).reason, "NO_INPUTS");
+  const RpcError no_id = ReadError(answers.at("").error());
   EXPECT_EQ(no_id.reason, "INVALID_OPTION");
   EXPECT_EQ(no_id.violations.at(0).first, "request_id");
   EXPECT_EQ(no_id.metadata.at("request_index"), "4");
@@ -162,7 +163,7 @@ TEST(StreamTest, BytesThatAreNoMessageEndItAfterWhatWasTaken) {
   v1::EmbedResponse response;
   ASSERT_TRUE(stream.Read(&response));
   EXPECT_EQ(response.request_id(), "taken");
-  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
   EXPECT_FALSE(stream.Read(&response));
   const RpcError error = ReadError(stream.Finish());
   EXPECT_EQ(error.reason, "MALFORMED_MESSAGE");
@@ -179,13 +180,13 @@ TEST(StreamTest, BytesThatDoNotParseAreAnsweredUnderTheIdThatTheyShow) {
   v1::EmbedResponse response;
   ASSERT_TRUE(stream.Read(&response));
   EXPECT_EQ(response.request_id(), "garbled");
-  const RpcError error = ErrorOf(response);
+  const RpcError error = ReadError(response.error());
   EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(error.reason, "MALFORMED_MESSAGE");
   EXPECT_EQ(error.metadata.count("request_index"), 0);
   ASSERT_TRUE(stream.Read(&response));
   EXPECT_EQ(response.request_id(), "next");
-  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
   EXPECT_FALSE(stream.Read(&response));
   EXPECT_TRUE(stream.Finish().ok());
 }
@@ -207,14 +208,14 @@ TEST(StreamTest, ARequestWithoutAnIdThatCanBeUsedIsAnsweredByItsNumber) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(stream.Read(&response));
     EXPECT_EQ(response.request_id(), "");
-    const RpcError error = ErrorOf(response);
+    const RpcError error = ReadError(response.error());
     EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(error.reason, reasons[i]);
     EXPECT_EQ(error.violations.at(0).first, "request_id");
     EXPECT_EQ(error.metadata.at("request_index"), absl::StrCat(i));
   }
   ASSERT_TRUE(stream.Read(&response));
-  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
   EXPECT_FALSE(stream.Read(&response));
   EXPECT_TRUE(stream.Finish().ok());
 }
@@ -271,11 +272,11 @@ TEST(StreamTest, ATextThatIsNotUtf8FailsItsRequestOnly) {
   v1::EmbedResponse response;
   ASSERT_TRUE(stream.Read(&response));
   EXPECT_EQ(response.request_id(), "bad");
-  const RpcError error = ErrorOf(response);
+  const RpcError error = ReadError(response.error());
   EXPECT_EQ(error.reason, "INVALID_UTF8");
   EXPECT_EQ(error.metadata.at("input_index"), "1");
   ASSERT_TRUE(stream.Read(&response));
-  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
 }
 
 TEST(StreamTest, AFullQueueIsToldInPlaceAndTheStreamGoesOn) {
@@ -292,7 +293,7 @@ TEST(StreamTest, AFullQueueIsToldInPlaceAndTheStreamGoesOn) {
   v1::EmbedResponse response;
   ASSERT_TRUE(stream.Read(&response));
   EXPECT_EQ(response.request_id(), "2");
-  const RpcError error = ErrorOf(response);
+  const RpcError error = ReadError(response.error());
   EXPECT_EQ(error.code, grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(error.reason, "QUEUE_FULL");
   EXPECT_TRUE(error.retry_delay.has_value());
@@ -314,8 +315,8 @@ TEST(StreamTest, ARequestAboveTheLimitOfAnAnswerFailsAlone) {
   ASSERT_TRUE(stream.Write(Request("small", {"a"})));
   stream.HalfClose();
   const auto answers = stream.ReadAll();
-  EXPECT_EQ(ErrorOf(answers.at("large")).reason, "REQUEST_TOO_LARGE");
-  EXPECT_EQ(Values(answers.at("small")), server.Expected("a"));
+  EXPECT_EQ(ReadError(answers.at("large").error()).reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(Floats(answers.at("small").embeddings(0)), server.Expected("a"));
 }
 
 }  // namespace

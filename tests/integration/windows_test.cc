@@ -11,11 +11,6 @@
 namespace encoderd {
 namespace {
 
-std::vector<float> Floats(const v1::Embedding& embedding) {
-  return {embedding.floats().values().begin(),
-          embedding.floats().values().end()};
-}
-
 FakeModelOptions Short() {
   FakeModelOptions fake;
   fake.positions = 16;

@@ -266,6 +266,15 @@ double TestServer::Sample(const std::string& text, const std::string& series) {
   return sum;
 }
 
+double Queued(const TestServer& server) {
+  return TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs");
+}
+
+std::vector<float> Floats(const v1::Embedding& embedding) {
+  return {embedding.floats().values().begin(),
+          embedding.floats().values().end()};
+}
+
 v1::EmbedRequest TextRequest(const std::vector<std::string>& texts) {
   v1::EmbedRequest request;
   for (const std::string& text : texts) request.add_inputs()->set_text(text);

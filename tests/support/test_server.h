@@ -105,7 +105,11 @@ class TestServer {
   std::unique_ptr<v1::Encoder::Stub> stub_;
 };
 
+// encoderd_queue_inputs
+double Queued(const TestServer& server);
+
 v1::EmbedRequest TextRequest(const std::vector<std::string>& texts);
+std::vector<float> Floats(const v1::Embedding& embedding);
 std::string Letters(
     int tokens);  // a text of this many tokens, specials included
 

@@ -201,9 +201,19 @@ TEST_F(ModelTest, TheFingerprintIsThatOfTheVectors) {
   const std::string swapped = Load(50).value()->info().fingerprint;
   EXPECT_NE(swapped, prompted);
   CheckpointSpec other = spec_;
+  const auto fingerprint = [&] {
+    WriteCheckpoint(other, folder_.path());
+    return Load(50).value()->info().fingerprint;
+  };
+  const std::string pooled = fingerprint();
+  other.pooling = other.pooling == "cls" ? "max" : "cls";
+  const std::string pooled_otherwise = fingerprint();
+  EXPECT_NE(pooled_otherwise, pooled);
+  other.normalize = !other.normalize;
+  const std::string scaled = fingerprint();
+  EXPECT_NE(scaled, pooled_otherwise);
   other.seed += 1;
-  WriteCheckpoint(other, folder_.path());
-  EXPECT_NE(Load(50).value()->info().fingerprint, swapped);
+  EXPECT_NE(fingerprint(), scaled);
 }
 
 TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {

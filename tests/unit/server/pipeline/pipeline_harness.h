@@ -97,6 +97,8 @@ class PipelineHarness {
   struct Pending {
     std::shared_ptr<PipelineCall> call;
     std::future<Result> answer;
+    // Once it is answered: how many were before it.
+    std::shared_ptr<std::atomic<int64_t>> place;
 
     Result Get() { return answer.get(); }
     bool answered() const {
@@ -131,12 +133,15 @@ class PipelineHarness {
     auto promise = std::make_shared<std::promise<Result>>();
     Pending pending;
     pending.answer = promise->get_future();
+    pending.place = std::make_shared<std::atomic<int64_t>>();
     ++started;
-    pending.call = pipeline->Submit(std::move(request), [this, promise](
-                                                            Result result) {
-      ++finished;
-      promise->set_value(std::move(result));  // twice: `finished` is too large
-    });
+    pending.call =
+        pipeline->Submit(std::move(request),
+                         [this, promise, place = pending.place](Result result) {
+                           *place = finished++;
+                           // Twice: `finished` is too large.
+                           promise->set_value(std::move(result));
+                         });
     return pending;
   }
   Pending Submit(std::vector<std::string> texts) {
@@ -155,6 +160,12 @@ class PipelineHarness {
     Pending pending = Submit({"block"});
     EXPECT_TRUE(device.WaitForBatchesAtGate(1));
     return pending;
+  }
+  // Waits until it is at the device's closed gate (true) or answered.
+  bool ReachesGate(const Pending& pending) const {
+    EXPECT_TRUE(Eventually(
+        [&] { return pending.answered() || device.batches_at_gate() > 0; }));
+    return !pending.answered();
   }
   // Waits until this many inputs are in the queue.
   void WaitForQueue(int64_t inputs) {

@@ -134,16 +134,21 @@ TEST(PipelineQueueTest, ACancelledRequestIsNeverComputed) {
 }
 
 TEST(PipelineQueueTest, ARequestWithoutADeadlineWaitsNoLongerThanItMay) {
-  PipelineHarness::Settings settings;
-  settings.options.max_queue_time = absl::Milliseconds(50);
-  PipelineHarness harness(settings);
-  auto blocker = harness.Block();
-  auto waiting = harness.Submit({"zz"});
-  absl::SleepFor(absl::Milliseconds(60));
-  harness.device.OpenGate();
-  const absl::Status status = waiting.Get().status();
-  EXPECT_EQ(status, ExpiredError(absl::Milliseconds(50)));
-  EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    PipelineHarness::Settings settings;
+    settings.options.max_queue_time = time;
+    PipelineHarness harness(settings);
+    harness.device.CloseGate();
+    auto blocker = harness.Submit({"block"});
+    const bool begun = harness.ReachesGate(blocker);
+    auto waiting = harness.Submit({"zz"});
+    absl::SleepFor(time + absl::Milliseconds(10));
+    harness.device.OpenGate();
+    if (!begun) return false;
+    EXPECT_EQ(waiting.Get().status(), ExpiredError(time));
+    EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
+    return true;
+  }));
 }
 
 // Its compute is no wait: no retry would be faster. Its own deadline still
@@ -159,10 +164,7 @@ TEST(PipelineQueueTest, OnlyTheWaitForTheFirstBatchIsLimited) {
       if (has_deadline) request = WithDeadline(std::move(request), 2 * time);
       const absl::Time expires = absl::Now() + (has_deadline ? 2 : 1) * time;
       auto pending = harness.Submit(std::move(request));
-      EXPECT_TRUE(Eventually([&] {
-        return pending.answered() || harness.device.batches_at_gate() > 0;
-      }));
-      const bool begun = !pending.answered();
+      const bool begun = harness.ReachesGate(pending);
       while (absl::Now() < expires) absl::SleepFor(absl::Milliseconds(1));
       harness.device.OpenGate();
       const absl::Status status = pending.Get().status();
@@ -368,21 +370,28 @@ TEST(PipelineQueueTest, WhatFailsInAPauseFailsAlone) {
 
 // A pause is offered after every batch, and small requests always wait.
 TEST(PipelineQueueTest, ManySmallRequestsLeaveHalfOfTheTimeToALongOne) {
-  PipelineHarness harness(WithSmall(16));
-  harness.device.SetLatency(absl::Milliseconds(2), absl::ZeroDuration());
-  harness.in_pauses.SetLatency(absl::Milliseconds(2), absl::ZeroDuration());
-  std::vector<PipelineHarness::Pending> pending;
-  PipelineRequest small = TextRequest({"abcdefghijkl"});
-  small.caller.id = 1;
-  for (int i = 0; i < 400; ++i) pending.push_back(harness.Submit(small));
-  auto request =
-      TextRequest(std::vector<std::string>(20, std::string(40, 'y')));
-  request.caller.id = 2;
-  auto longer = harness.Submit(std::move(request));
-  EXPECT_TRUE(longer.Get().ok());
-  // It did not wait for the small ones, of which most are left.
-  EXPECT_FALSE(pending.back().answered());
-  for (auto& one : pending) EXPECT_TRUE(one.Get().ok());
+  // With time, a thread that stands still takes less of it.
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    PipelineHarness harness(WithSmall(16));
+    harness.device.SetLatency(time / 125, absl::ZeroDuration());
+    harness.in_pauses.SetLatency(time / 125, absl::ZeroDuration());
+    auto blocker = harness.Block();
+    std::vector<PipelineHarness::Pending> pending;
+    PipelineRequest small = TextRequest({"abcdefghijkl"});
+    small.caller.id = 1;
+    for (int i = 0; i < 200; ++i) pending.push_back(harness.Submit(small));
+    auto request =
+        TextRequest(std::vector<std::string>(20, std::string(40, 'y')));
+    request.caller.id = 2;
+    auto longer = harness.Submit(std::move(request));
+    harness.WaitForQueue(220);
+    harness.device.OpenGate();
+    EXPECT_TRUE(longer.Get().ok());
+    EXPECT_TRUE(blocker.Get().ok());
+    for (auto& one : pending) EXPECT_TRUE(one.Get().ok());
+    // It did not wait for the small ones, of which most were left.
+    return *longer.place < 100;
+  }));
 }
 
 }  // namespace

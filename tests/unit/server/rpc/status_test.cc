@@ -61,6 +61,24 @@ TEST(StatusTest, StaysBelowFourKibibytesWhateverItIsGiven) {
             absl::StrCat("and ", 1000 - listed, " more"));
 }
 
+// What the errors of many inputs within one answer are held to.
+TEST(StatusTest, DropsViolationsToStayBelowALowerLimit) {
+  ErrorDetail detail{
+      "INPUT_TOO_LONG", {{"max_tokens", "512"}}, "inputs[0].text"};
+  for (int i = 0; i < kMaxViolations; ++i) {
+    detail.violations.push_back(
+        {absl::StrCat("inputs[", i, "].text"), std::string(200, 'v')});
+  }
+  const absl::Status status = MakeError(absl::StatusCode::kInvalidArgument,
+                                        std::string(100000, 'x'), detail);
+  EXPECT_GT(ToRpcStatus(status).ByteSizeLong(), 1024u);
+  const google::rpc::Status inside = ToRpcStatus(status, 1024);
+  EXPECT_LE(inside.ByteSizeLong(), 1024u);
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(inside.details(0).UnpackTo(&info));
+  EXPECT_EQ(info.metadata().at("max_tokens"), "512");
+}
+
 TEST(StatusTest, GivesTheSameDetailsInsideAnAnswerAsInAStatus) {
   const absl::Status status =
       MakeError(absl::StatusCode::kInvalidArgument, "inputs[3] is long",

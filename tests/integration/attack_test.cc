@@ -86,6 +86,37 @@ TEST(AttackTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_TRUE(server.CallRaw(path, request.SerializeAsString(), &whole).ok());
 }
 
+TEST(AttackTest, CallsWhoseAnswersNobodyReadsAreResetAfterTenSeconds) {
+  ServerConfig config = TestConfig();
+  config.max_unread_answer_bytes = 1 << 17;
+  TestServer server({}, config);
+  v1::InspectPositionsRequest request;
+  request.set_cosine(true);
+  request.set_row_count(128);
+  const std::string path = "/encoderd.v1.Encoder/InspectPositions";
+  const absl::Time begun = absl::Now();
+  RawHttp2 deaf(server.server().grpc_port());
+  deaf.Call("/encoderd.v1.Encoder/EmbedStream",
+            Request("1", {"x"}).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return Unread(server) > 0; }));
+  const int64_t of_stream = Unread(server);
+  deaf.HalfClose(deaf.Call(path, request.SerializeAsString()));
+  EXPECT_TRUE(Eventually([&] { return Unread(server) > of_stream; }));
+
+  // Whoever reads gets more than the limit leaves; it makes room.
+  v1::InspectPositionsResponse whole;
+  EXPECT_TRUE(Eventually([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    EXPECT_TRUE(server.CallRaw(path, request.SerializeAsString(), &whole).ok());
+    return TestServer::Sample(server.MetricsText(),
+                              "encoderd_unread_answers_cut_total") == 2;
+  }));
+  EXPECT_GE(absl::Now() - begun, absl::Seconds(10));
+  EXPECT_TRUE(deaf.ReadUntil(RawHttp2::kResetStream));  // EmbedStream's
+  EXPECT_TRUE(deaf.ReadUntil(RawHttp2::kResetStream));
+  EXPECT_TRUE(Eventually([&] { return Unread(server) == 0; }));
+}
+
 // Some clients send their largest number of hours for "no deadline".
 TEST(AttackTest, ADeadlineInThreeHundredYearsHasNotPassed) {
   TestServer server;

@@ -53,12 +53,14 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
       static_cast<int>(config.pooling), " ", config.normalize, " ",
       config.dimensions(), "\nmax_len ", info.limits.max_len, "\ntokens ",
       absl::StrJoin(probe.token_ids, " "), "\n", Line("words", *vocabulary),
-      "heads ", config.num_attention_heads, "\n",
+      Line("rules", tokenizer.rules_sha256()), "heads ",
+      config.num_attention_heads, "\n",
       Line("default_prompt", config.default_prompt_name));
   Encoding pair;
   const absl::Status paired =
       tokenizer.EncodePair("a", "b", {}, scratch.get(), &pair);
   if (!paired.ok()) return paired;
+  absl::StrAppend(&text, "pair ", absl::StrJoin(pair.token_ids, " "), "\n");
   if (config.type_vocab_size > 1 &&
       absl::c_all_of(pair.segment_ids, [](int32_t id) { return id == 0; })) {
     absl::StrAppend(&text, "pairs of one segment\n");

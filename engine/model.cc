@@ -127,9 +127,11 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   // First: of a large model it takes longest.
   DigestThread digest_of_weights(checkpoint->get());
 
-  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(
-      JoinName(folder, config->transformer_folder),
-      {.lowercase = config->lowercase, .token_rows = config->vocab_size});
+  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
+      Tokenizer::Load(JoinName(folder, config->transformer_folder),
+                      {.lowercase = config->lowercase,
+                       .token_rows = config->vocab_size,
+                       .refuse_segments = config->segments_of_tokens});
   if (!tokenizer.ok()) return tokenizer.status();
   absl::Status status = CheckVocabulary(**tokenizer, &info);
   if (!status.ok()) return status;

@@ -75,6 +75,7 @@ Architecture Parsed(const std::string& model_type, const Json& entry) {
   parsed.pre_norm = form.value("pre_norm", false);
   parsed.gated = form.value("gated", false);
   parsed.causal = form.value("causal", false);
+  parsed.segments_of_tokens = form.value("segments_of_tokens", false);
   return parsed;
 }
 

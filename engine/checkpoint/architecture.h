@@ -11,7 +11,8 @@
 //   only             keys of config.json that change digits, and the one value
 //                    of each that is served
 //   form             pre_norm, gated (ModelSizes), causal: attention sees what
-//                    came before
+//                    came before; segments_of_tokens: transformers adds rows of
+//                    the token table for segment ids, which is not computed
 //   layer, tensors   rows [role, name, shape, flags...] (tensor_table.h); a
 //                    name that begins with a dot follows `layer`. Flags: bias,
 //                    transposed, not first, or the key of config.json that says
@@ -59,6 +60,7 @@ struct Architecture {
   bool pre_norm = false;
   bool gated = false;
   bool causal = false;
+  bool segments_of_tokens = false;
 };
 
 // nullptr for an architecture that is not supported. Ends the program where

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/checkpoint/sentence_modules.h"
@@ -104,6 +105,12 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
       absl::StatusOr<SafetensorsFile> file =
           SafetensorsFile::Open(folder, JoinName(subfolder, name));
       if (!file.ok()) return file.status();
+      // SHA256SUMS need not list others.
+      if (!absl::EndsWith(name, ".safetensors")) {
+        return absl::DataLossError(
+            absl::StrCat(index, ": the tensor ", Quote(member.key()), " is in ",
+                         Quote(name), "; expected a .safetensors file"));
+      }
       files_.push_back(
           std::make_unique<const SafetensorsFile>(*std::move(file)));
       shard = files_.back().get();

@@ -153,6 +153,7 @@ absl::Status ReadGroups(const Settings& settings, ModelConfig* config) {
 absl::Status ReadForm(const Settings& settings, ModelConfig* config) {
   const Architecture& architecture = settings.architecture();
   config->pre_norm = architecture.pre_norm;
+  config->segments_of_tokens = architecture.segments_of_tokens;
   config->gated = architecture.gated;
   config->attention_bias = config->position_scheme->biases_attention();
   config->tensors = architecture.tensors;

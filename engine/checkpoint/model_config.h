@@ -28,12 +28,13 @@ namespace encoderd {
 
 // The sizes of the model, and what else its files say.
 struct ModelConfig : ModelSizes {
-  std::string model_type;          // "bert"
-  std::string transformer_folder;  // holds config.json, weights, tokenizer;
-                                   // below the model folder, "": itself
-  bool lowercase = false;          // texts are, before they are tokenized
-  TensorTable tensors;             // of the checkpoint
-  int32_t vocab_size = 0;          // V
+  std::string model_type;           // "bert"
+  std::string transformer_folder;   // holds config.json, weights, tokenizer;
+                                    // below the model folder, "": itself
+  bool lowercase = false;           // texts are, before they are tokenized
+  bool segments_of_tokens = false;  // as in Architecture
+  TensorTable tensors;              // of the checkpoint
+  int32_t vocab_size = 0;           // V
   // P, as config.json claims; a table is checked against it. Generated rows
   // are as many as max_len needs, whatever config.json claims.
   int32_t max_position_embeddings = 0;

@@ -139,8 +139,13 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
 }  // namespace
 
 absl::StatusOr<int64_t> ModelMaxLength(const JsonFields& fields) {
-  const absl::StatusOr<double> length = fields.Number(
-      kModelMaxLength, 1, std::numeric_limits<double>::max(), 1e30);
+  // transformers still reads the key of its oldest versions.
+  constexpr char kOldest[] = "max_len";
+  const bool is_old = fields.Find(kModelMaxLength) == nullptr &&
+                      fields.Find(kOldest) != nullptr;
+  const absl::StatusOr<double> length =
+      fields.Number(is_old ? kOldest : kModelMaxLength, 1,
+                    std::numeric_limits<double>::max(), 1e30);
   if (!length.ok()) return length.status();
   return *length >= std::numeric_limits<int32_t>::max()
              ? 0
@@ -156,6 +161,7 @@ absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     if (!FileExists(folder, name)) continue;
     const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
     if (!json.ok()) return json.status();
+    if (json->empty()) continue;  // as if it were not there
     absl::StatusOr<TransformerSettings> settings =
         Read(JsonFields(*json, name));
     if (settings.ok()) settings->found = true;

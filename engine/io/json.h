@@ -48,6 +48,7 @@ class JsonFields {
       : object_(object), name_(name) {}
 
   const std::string& name() const { return name_; }
+  const Json& object() const { return object_; }
 
   // The member; nullptr when absent or null.
   const Json* Find(absl::string_view key) const;

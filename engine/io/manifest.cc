@@ -55,7 +55,7 @@ bool MustBeListed(absl::string_view name) {
          absl::EndsWith(name, ".safetensors");
 }
 
-// Every file of the folder, and of the folders in it, that must be listed, is.
+// Every file below the folder that must be listed is.
 absl::Status CheckAllListed(const std::string& folder,
                             const std::set<std::string>& listed) {
   namespace fs = std::filesystem;
@@ -76,7 +76,6 @@ absl::Status CheckAllListed(const std::string& folder,
           absl::StrCat(kManifestName, " does not list ", Quote(name),
                        "; add its line, or remove the file"));
     }
-    if (at.depth() == 1) at.disable_recursion_pending();
     at.increment(error);
   }
   if (!error) return absl::OkStatus();

@@ -1,8 +1,7 @@
 // SHA256SUMS of a model folder: lines of "DIGEST  NAME" as `sha256sum` writes
 // them. If it exists, every file that it names must match, and it must name
 // every file that can change what is served: those that end in .json, .txt or
-// .safetensors, in the folder itself and in the folders within it. A file added
-// later cannot be read unnoticed.
+// .safetensors, at any depth. A file added later cannot be read unnoticed.
 #ifndef ENCODERD_ENGINE_IO_MANIFEST_H_
 #define ENCODERD_ENGINE_IO_MANIFEST_H_
 

@@ -139,15 +139,18 @@ void AddedTokens::Split(absl::string_view text,
         (WordBefore(text, begin) || WordAfter(text, end))) {
       continue;
     }
-    if (token->lstrip) begin = SpaceBegin(text, begin, std::min(begin, done));
+    if (token->lstrip)
+      begin = std::max(SpaceBegin(text, begin, std::min(begin, done)), done);
     if (token->rstrip) {
       // A token of white space may be found inside spaces already taken.
       end = end < space_end ? space_end : SpaceEnd(text, end);
       space_end = end;
     }
     if (done < begin) pieces->push_back({done, begin, -1});
-    pieces->push_back({begin, end, token->id});
-    done = std::max(done, end);
+    // Spaces that the one before took may leave it nothing, and it may end
+    // before they do: what follows begins there, as in the reference.
+    if (begin < end) pieces->push_back({begin, end, token->id});
+    done = end;
   }
   if (done < static_cast<int64_t>(text.size())) {
     pieces->push_back({done, static_cast<int64_t>(text.size()), -1});

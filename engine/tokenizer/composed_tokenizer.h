@@ -34,6 +34,7 @@ class ComposedTokenizer : public Tokenizer {
   bool is_special(int32_t id) const override;
   int32_t num_special_tokens(bool pair) const override;
   const TokenizerRemarks& remarks() const override { return remarks_; }
+  const std::string& rules_sha256() const override { return rules_sha256_; }
 
  protected:
   // The tokens of one text, without the template.
@@ -59,10 +60,11 @@ class ComposedTokenizer : public Tokenizer {
   };
 
   ComposedTokenizer(AddedVocabulary added, PostProcessor post,
-                    TokenizerRemarks remarks)
+                    TokenizerRemarks remarks, std::string rules_sha256)
       : added_(std::move(added)),
         post_(std::move(post)),
-        remarks_(std::move(remarks)) {}
+        remarks_(std::move(remarks)),
+        rules_sha256_(std::move(rules_sha256)) {}
 
   // DATA_LOSS where the template does not fit the vocabulary.
   absl::Status Validate() const { return post_.pieces.Validate(vocab_size()); }
@@ -93,6 +95,7 @@ class ComposedTokenizer : public Tokenizer {
   AddedVocabulary added_;
   PostProcessor post_;
   TokenizerRemarks remarks_;
+  std::string rules_sha256_;
 };
 
 }  // namespace encoderd

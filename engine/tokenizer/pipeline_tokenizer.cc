@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> PipelineTokenizer::Create(
   auto tokenizer = absl::WrapUnique(new PipelineTokenizer(
       std::move(normalizer), PreTokenizer(std::move(spec.pre_tokenizer)),
       *std::move(model), *std::move(added), std::move(spec.post_processor),
-      std::move(spec.remarks)));
+      std::move(spec.remarks), std::move(spec.rules_sha256)));
   absl::Status status = tokenizer->Validate();
   if (!status.ok()) return status;
   return tokenizer;

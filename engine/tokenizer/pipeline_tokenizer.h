@@ -35,9 +35,9 @@ class PipelineTokenizer : public ComposedTokenizer {
   PipelineTokenizer(Normalizer normalizer, PreTokenizer pre_tokenizer,
                     std::unique_ptr<const TokenModel> model,
                     AddedVocabulary added, PostProcessor post,
-                    TokenizerRemarks remarks)
-      : ComposedTokenizer(std::move(added), std::move(post),
-                          std::move(remarks)),
+                    TokenizerRemarks remarks, std::string rules_sha256)
+      : ComposedTokenizer(std::move(added), std::move(post), std::move(remarks),
+                          std::move(rules_sha256)),
         normalizer_(std::move(normalizer)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)) {}

@@ -72,6 +72,9 @@ struct TokenizerOptions {
   // Rows of the model's token table; 0: any. An added token beyond them is not
   // looked for in texts, with a note.
   int32_t token_rows = 0;
+  // The model adds the token table's rows of segment ids (GPT-2 does), which is
+  // not computed: UNIMPLEMENTED where transformers would give it segment ids.
+  bool refuse_segments = false;
 };
 
 class Tokenizer {
@@ -120,6 +123,8 @@ class Tokenizer {
   virtual int32_t num_special_tokens(bool pair) const = 0;
   virtual const std::string& algorithm() const = 0;  // "WordPiece", ...
   virtual const TokenizerRemarks& remarks() const = 0;
+  // Of all that decides ids, apart from tokens' texts and the template.
+  virtual const std::string& rules_sha256() const = 0;
 };
 
 }  // namespace encoderd

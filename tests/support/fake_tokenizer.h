@@ -59,12 +59,14 @@ class FakeTokenizer final : public Tokenizer {
   int32_t num_special_tokens(bool pair) const override;
   const std::string& algorithm() const override { return algorithm_; }
   const TokenizerRemarks& remarks() const override { return remarks_; }
+  const std::string& rules_sha256() const override { return rules_sha256_; }
 
  private:
   void PassGate(int64_t bytes) const;
 
   const std::string algorithm_ = "Bytes";
   const TokenizerRemarks remarks_{};
+  const std::string rules_sha256_ = "bytes";
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<bool> gate_closed_{false};

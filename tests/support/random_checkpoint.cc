@@ -276,8 +276,11 @@ void WriteCheckpoint(const CheckpointSpec& spec, const std::string& folder) {
                                       : spec.pooling}}
                 .dump());
   WriteFile(folder, "vocab.txt", Vocabulary(spec.vocab));
-  WriteFile(folder, "tokenizer_config.json",
-            R"({"tokenizer_class": "BertTokenizer", "do_lower_case": true})");
+  Json tokenizer = {{"tokenizer_class", "BertTokenizer"},
+                    {"do_lower_case", true}};
+  if (spec.model_type == "gpt2")  // which would add tokens for segments
+    tokenizer["model_input_names"] = {"input_ids", "attention_mask"};
+  WriteFile(folder, "tokenizer_config.json", tokenizer.dump());
 }
 
 }  // namespace encoderd

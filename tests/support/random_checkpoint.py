@@ -236,8 +236,10 @@ def write(spec, folder, draw=values):
         {"embedding_dimension": spec["hidden"],
          "pooling_mode": POOLING.get(spec["pooling"], spec["pooling"])})
     (folder / "vocab.txt").write_text("\n".join(vocabulary(spec)) + "\n")
-    put("tokenizer_config.json",
-        {"tokenizer_class": "BertTokenizer", "do_lower_case": True})
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    if model_type(spec) == "gpt2":  # which would add tokens for segments
+        tokenizer["model_input_names"] = ["input_ids", "attention_mask"]
+    put("tokenizer_config.json", tokenizer)
 
 
 def main():

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/io/file.h"
 #include "engine/tokenizer/files/tokenizer_config.h"
@@ -36,10 +38,11 @@ std::string Count(size_t count, absl::string_view first) {
   return absl::StrCat(count, ", such as ", Quote(first));
 }
 
-void TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec) {
+// Says how many differed.
+size_t TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec,
+                 absl::string_view* first) {
   const ByContent index = IndexAdded(*spec);
   size_t changed = 0;
-  absl::string_view first;
   for (const AddedToken& token : decoder) {
     AddedToken& held = spec->added_tokens[index.at(token.content)];
     const std::pair<bool, bool*> flags[] = {
@@ -53,14 +56,22 @@ void TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec) {
       differs = differs || *to != flag;
       *to = flag;
     }
-    if (differs && changed++ == 0) first = token.content;
+    if (differs && changed++ == 0) *first = token.content;
   }
-  if (changed == 0) return;
-  spec->remarks.notes.push_back(absl::StrCat(
-      tokenizer_config::kFile,
-      ": its flags of tokens replace those of tokenizer.json, as in "
-      "transformers: ",
-      Count(changed, first)));
+  return changed;
+}
+
+constexpr absl::string_view kSpecialTokens[] = {
+    "bos_token", "eos_token", "unk_token", "sep_token",
+    "pad_token", "cls_token", "mask_token"};
+
+// "image_token": transformers 5 takes each such key for a special token.
+bool IsOtherToken(absl::string_view key, const Json& value) {
+  if (!absl::EndsWith(key, "_token") ||
+      absl::c_linear_search(kSpecialTokens, key))
+    return false;
+  return value.is_string() ||
+         (value.is_object() && value.value("__type", "") == "AddedToken");
 }
 
 // The special tokens that a file names, in transformers' order.
@@ -73,15 +84,14 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
     if (!token->content.empty()) out.push_back(*std::move(token));
     return absl::OkStatus();
   };
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token",
-                          "pad_token", "cls_token", "mask_token"}) {
+  for (const absl::string_view key : kSpecialTokens) {
     const Json* const token = fields.Find(key);
     if (token == nullptr) continue;
     const absl::Status status = read(*token, key);
     if (!status.ok()) return status;
   }
-  for (const char* key :
-       {"additional_special_tokens", "extra_special_tokens"}) {
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens",
+                          "model_specific_special_tokens"}) {
     const Json* const tokens = fields.Find(key);
     if (tokens == nullptr) continue;
     // An object gives each a name.
@@ -92,6 +102,11 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
           read(token.value(), absl::StrCat(key, "[", token.key(), "]"));
       if (!status.ok()) return status;
     }
+  }
+  for (const auto& member : fields.object().items()) {
+    if (!IsOtherToken(member.key(), member.value())) continue;
+    const absl::Status status = read(member.value(), member.key());
+    if (!status.ok()) return status;
   }
   return out;
 }
@@ -143,6 +158,25 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
+absl::Status AddVocabularyTokens(const std::string& folder,
+                                 const JsonFields& config,
+                                 absl::string_view vocabulary_file,
+                                 TokenizerSpec* spec) {
+  if (FileExists(folder, kAddedFile)) {
+    return absl::UnimplementedError(
+        absl::StrCat(kAddedFile, " next to ", vocabulary_file,
+                     " is not supported; save the tokenizer as "
+                     "tokenizer.json"));
+  }
+  const absl::StatusOr<std::vector<AddedToken>> decoder =
+      tokenizer_config::ReadDecoder(config, spec->added_tokens, vocabulary_file,
+                                    "; save the tokenizer as tokenizer.json");
+  if (!decoder.ok()) return decoder.status();
+  absl::string_view first;
+  TakeFlags(*decoder, spec, &first);
+  return AddSpecialTokens(config, spec);
+}
+
 absl::Status AddConfigTokens(const std::string& folder,
                              const JsonFields& config, TokenizerSpec* spec) {
   const absl::StatusOr<std::vector<AddedToken>> decoder =
@@ -150,7 +184,14 @@ absl::Status AddConfigTokens(const std::string& folder,
                                     "tokenizer.json",
                                     "; save the tokenizer again");
   if (!decoder.ok()) return decoder.status();
-  TakeFlags(*decoder, spec);
+  absl::string_view first;
+  if (const size_t changed = TakeFlags(*decoder, spec, &first); changed > 0) {
+    spec->remarks.notes.push_back(absl::StrCat(
+        tokenizer_config::kFile,
+        ": its flags of tokens replace those of tokenizer.json, as in "
+        "transformers: ",
+        Count(changed, first)));
+  }
   absl::Status status = AddSpecialTokens(config, spec);
   if (!status.ok() || config.Find("added_tokens_decoder") != nullptr)
     return status;

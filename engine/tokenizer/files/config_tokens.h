@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 
@@ -15,6 +16,15 @@ namespace encoderd {
 // with a note. One that the vocabulary lacks gets the next free id, as in
 // transformers.
 absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec);
+
+// The same of tokenizer_config.json, `config`, next to `vocabulary_file`; the
+// flags of "added_tokens_decoder" count. UNIMPLEMENTED when that or a file
+// added_tokens.json adds a token that spec->added_tokens lacks: it would change
+// ids silently.
+absl::Status AddVocabularyTokens(const std::string& folder,
+                                 const JsonFields& config,
+                                 absl::string_view vocabulary_file,
+                                 TokenizerSpec* spec);
 
 // What changes next to a tokenizer.json, as in transformers 4 and 5: the flags
 // of "added_tokens_decoder" in `config`, tokenizer_config.json, replace those

@@ -119,6 +119,12 @@ absl::Status OverrideByteLevel(const JsonFields& fields, bool is_gpt2,
   return absl::OkStatus();
 }
 
+bool SetsNormalizer(const JsonFields& fields) {
+  return absl::c_any_of(
+      std::initializer_list<Setting>{kLowercase, kAccents, kChinese},
+      [&](const Setting& x) { return fields.Find(x.key) != nullptr; });
+}
+
 // The class, without "Fast"; that of the model_type where no file names one.
 absl::string_view NameOf(const tokenizer_config::ClassName& read) {
   if (!read.name.empty()) return absl::StripSuffix(read.name, "Fast");
@@ -139,11 +145,21 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
   const absl::string_view name = NameOf(*read);
   absl::Status status = tokenizer_config::CheckCommon(fields, &spec->remarks);
   auto& normalizer = spec->normalizer;
+  const bool is_bert = absl::c_linear_search(kBert, name);
+  if (status.ok() && normalizer.empty() && is_bert && !name.empty() &&
+      std::holds_alternative<WordPieceOptions>(spec->model) &&
+      SetsNormalizer(fields)) {
+    normalizer.emplace_back(BertNormalizerOptions());
+    spec->remarks.notes.push_back(
+        absl::StrCat(tokenizer_config::kFile, ": its ", name,
+                     " normalizes texts, which tokenizer.json does not, as in "
+                     "transformers"));
+  }
   auto* const bert =
       normalizer.size() == 1
           ? std::get_if<BertNormalizerOptions>(&normalizer.front())
           : nullptr;
-  if (status.ok() && bert != nullptr && absl::c_linear_search(kBert, name)) {
+  if (status.ok() && bert != nullptr && is_bert) {
     status = OverrideBert(fields, bert, &spec->remarks);
   }
   const bool is_gpt2 = absl::c_linear_search(kGpt2, name);

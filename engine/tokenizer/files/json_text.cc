@@ -2,6 +2,8 @@
 // into its steps, also one within another.
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -75,10 +77,12 @@ bool ReadRuns(absl::string_view expression, ReplaceStep* out) {
     expression.remove_suffix(1);
   } else if (absl::EndsWith(expression, ",}")) {
     const size_t open = expression.rfind('{');
-    if (open == absl::string_view::npos ||
-        !absl::SimpleAtoi(
-            expression.substr(open + 1, expression.size() - open - 3),
-            &least)) {
+    if (open == absl::string_view::npos) return false;
+    const absl::string_view number =
+        expression.substr(open + 1, expression.size() - open - 3);
+    // With a blank or a sign the braces mean themselves.
+    if (!absl::c_all_of(number, absl::ascii_isdigit) ||
+        !absl::SimpleAtoi(number, &least)) {
       return false;
     }
     expression = expression.substr(0, open);

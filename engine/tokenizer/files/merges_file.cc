@@ -161,11 +161,8 @@ absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
   const JsonFields fields(*config, tokenizer_config::kFile);
   status = tokenizer_config::CheckCommon(fields, &spec.remarks);
   if (status.ok()) status = ReadConfig(folder, fields, &spec);
-  if (status.ok()) {
-    status = tokenizer_config::CheckAddedTokens(folder, fields,
-                                                spec.added_tokens, kVocabFile);
-  }
-  if (status.ok()) status = AddSpecialTokens(fields, &spec);
+  if (status.ok())
+    status = AddVocabularyTokens(folder, fields, kVocabFile, &spec);
   if (!status.ok()) return status;
   return spec;
 }

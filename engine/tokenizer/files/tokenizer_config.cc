@@ -108,21 +108,6 @@ absl::Status CheckCommon(const JsonFields& config, TokenizerRemarks* remarks) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAddedTokens(const std::string& folder,
-                              const JsonFields& config,
-                              const std::vector<AddedToken>& known,
-                              absl::string_view vocabulary_file) {
-  if (FileExists(folder, "added_tokens.json")) {
-    return absl::UnimplementedError(
-        absl::StrCat("added_tokens.json next to ", vocabulary_file,
-                     " is not supported; save the tokenizer as "
-                     "tokenizer.json"));
-  }
-  return ReadDecoder(config, known, vocabulary_file,
-                     "; save the tokenizer as tokenizer.json")
-      .status();
-}
-
 absl::StatusOr<std::vector<AddedToken>> ReadDecoder(
     const JsonFields& config, const std::vector<AddedToken>& known,
     absl::string_view file, absl::string_view remedy) {

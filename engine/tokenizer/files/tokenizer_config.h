@@ -60,14 +60,6 @@ absl::StatusOr<std::vector<AddedToken>> ReadDecoder(
     const JsonFields& config, const std::vector<AddedToken>& known,
     absl::string_view file, absl::string_view remedy);
 
-// UNIMPLEMENTED when "added_tokens_decoder" or a file added_tokens.json next to
-// `vocabulary_file` adds a token that is not in `known`: it would change ids
-// silently.
-absl::Status CheckAddedTokens(const std::string& folder,
-                              const JsonFields& config,
-                              const std::vector<AddedToken>& known,
-                              absl::string_view vocabulary_file);
-
 }  // namespace encoderd::tokenizer_config
 
 #endif  // ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "engine/io/sha256.h"
 #include "engine/tokenizer/files/tokenizer_config.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/pipeline_tokenizer.h"
@@ -69,16 +70,43 @@ void Lowercase(TokenizerSpec* spec) {
       "texts are lowercased: sentence-transformers' do_lower_case is true");
 }
 
+// Classes that give a model segment ids where model_input_names does not say.
+constexpr absl::string_view kGiveSegments[] = {
+    "BertTokenizer",      "ConvBertTokenizer",   "ElectraTokenizer",
+    "LayoutLMTokenizer",  "LxmertTokenizer",     "MobileBertTokenizer",
+    "RetriBertTokenizer", "SqueezeBertTokenizer"};
+
+absl::Status SegmentsNotSupported(absl::string_view why) {
+  return absl::UnimplementedError(absl::StrCat(
+      tokenizer_config::kFile, ": ", why,
+      ": of this model transformers adds rows of the token table for them, "
+      "which is not supported; where it was trained without, set "
+      "model_input_names to [\"input_ids\", \"attention_mask\"]"));
+}
+
 // transformers gives a model no segments that model_input_names leaves out.
-absl::Status DropSegments(const std::string& folder, TokenizerSpec* spec) {
+absl::Status SettleSegments(const std::string& folder, bool refuse,
+                            TokenizerSpec* spec) {
   constexpr char kNames[] = "model_input_names";
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);
   const Json* const names = fields.Find(kNames);
-  if (names == nullptr) return absl::OkStatus();
+  if (names == nullptr) {
+    const auto read = tokenizer_config::ReadClass(folder, fields);
+    if (!read.ok()) return read.status();
+    if (refuse && absl::c_linear_search(kGiveSegments,
+                                        absl::StripSuffix(read->name, "Fast")))
+      return SegmentsNotSupported(
+          absl::StrCat("a ", read->name, " gives token_type_ids"));
+    return absl::OkStatus();
+  }
   if (!names->is_array()) return fields.Bad(kNames, "expected an array");
-  if (absl::c_linear_search(*names, "token_type_ids")) return absl::OkStatus();
+  if (absl::c_linear_search(*names, "token_type_ids")) {
+    return refuse ? SegmentsNotSupported(
+                        absl::StrCat(kNames, " has token_type_ids"))
+                  : absl::OkStatus();
+  }
   if (spec->post_processor.pieces.DropSegments()) {
     spec->remarks.notes.push_back(
         absl::StrCat("all segment ids are 0: ", tokenizer_config::kFile, "'s ",
@@ -114,10 +142,14 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Load(
     const std::string& folder, const TokenizerOptions& options) {
   absl::StatusOr<TokenizerSpec> spec = ReadSpec(folder);
   if (!spec.ok()) return spec.status();
-  const absl::Status status = DropSegments(folder, &*spec);
+  const absl::Status status =
+      SettleSegments(folder, options.refuse_segments, &*spec);
   if (!status.ok()) return status;
   if (options.lowercase) Lowercase(&*spec);
   if (options.token_rows > 0) DropTokensFrom(options.token_rows, &*spec);
+  absl::StatusOr<std::string> rules = Sha256OfString(RulesText(*spec));
+  if (!rules.ok()) return rules.status();
+  spec->rules_sha256 = *std::move(rules);
   return BertTokenizer::Fits(*spec)
              ? BertTokenizer::Create(*std::move(spec))
              : PipelineTokenizer::Create(*std::move(spec));

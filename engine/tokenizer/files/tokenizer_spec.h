@@ -37,7 +37,12 @@ struct TokenizerSpec {
   // Ids are those of `vocabulary`, or follow its last one without a gap.
   std::vector<AddedToken> added_tokens;
   TokenizerRemarks remarks;
+  std::string rules_sha256;  // of RulesText, once nothing changes any more
 };
+
+// What decides ids, apart from the vocabulary's entries and the template. Two
+// specs with the same text, entries and template give the same ids.
+std::string RulesText(const TokenizerSpec& spec);
 
 // tokenizer.json. NOT_FOUND without the file.
 absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder);

@@ -83,6 +83,13 @@ absl::StatusOr<CharsMap> CharsMap::Parse(absl::string_view bytes) {
   return map;
 }
 
+std::string CharsMap::bytes() const {
+  return absl::StrCat(
+      absl::string_view(reinterpret_cast<const char*>(units_.data()),
+                        units_.size() * sizeof(units_[0])),
+      texts_);
+}
+
 // Every value that a key can reach.
 absl::Status CharsMap::CheckValues() const {
   const size_t size = units_.size();

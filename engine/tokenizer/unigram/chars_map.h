@@ -40,6 +40,9 @@ class CharsMap {
   // False: nothing changes, and *out means nothing.
   bool Apply(const NormalText& in, NormalText* out) const;
 
+  // The whole map; maps that differ have others.
+  std::string bytes() const;
+
   // What the shortest key that `text` begins with becomes.
   std::optional<absl::string_view> Find(absl::string_view text) const;
 

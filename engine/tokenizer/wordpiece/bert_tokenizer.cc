@@ -62,9 +62,10 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> BertTokenizer::Create(
   absl::StatusOr<AddedVocabulary> added = AddedVocabulary::Build(
       std::move(spec.added_tokens), word_piece->vocabulary().size(), normalize);
   if (!added.ok()) return added.status();
-  auto tokenizer = absl::WrapUnique(new BertTokenizer(
-      TextEncoder(options, *std::move(word_piece)), *std::move(added),
-      std::move(spec.post_processor), std::move(spec.remarks)));
+  auto tokenizer = absl::WrapUnique(
+      new BertTokenizer(TextEncoder(options, *std::move(word_piece)),
+                        *std::move(added), std::move(spec.post_processor),
+                        std::move(spec.remarks), std::move(spec.rules_sha256)));
   absl::Status status = tokenizer->Validate();
   if (!status.ok()) return status;
   return tokenizer;

@@ -34,9 +34,9 @@ class BertTokenizer : public ComposedTokenizer {
   class OwnScratch;
 
   BertTokenizer(TextEncoder encoder, AddedVocabulary added, PostProcessor post,
-                TokenizerRemarks remarks)
-      : ComposedTokenizer(std::move(added), std::move(post),
-                          std::move(remarks)),
+                TokenizerRemarks remarks, std::string rules_sha256)
+      : ComposedTokenizer(std::move(added), std::move(post), std::move(remarks),
+                          std::move(rules_sha256)),
         encoder_(std::move(encoder)) {}
 
   void EncodeText(absl::string_view text, bool offsets, Scratch* scratch,

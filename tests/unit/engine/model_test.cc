@@ -200,6 +200,10 @@ TEST_F(ModelTest, TheFingerprintIsThatOfTheVectors) {
   folder_.Write("vocab.txt", absl::StrJoin(words, "\n") + "\n");
   const std::string swapped = Load(50).value()->info().fingerprint;
   EXPECT_NE(swapped, prompted);
+  folder_.Write("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer",
+      "do_lower_case": true, "added_tokens_decoder":
+      {"1": {"content": "[UNK]", "special": true, "single_word": true}}})");
+  EXPECT_NE(Load(50).value()->info().fingerprint, swapped);
   CheckpointSpec other = spec_;
   const auto fingerprint = [&] {
     WriteCheckpoint(other, folder_.path());

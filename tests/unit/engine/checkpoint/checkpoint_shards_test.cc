@@ -93,5 +93,15 @@ TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
   EXPECT_THAT(Open(), IsError(kDataLoss, "expected a file name"));
 }
 
+// Which a manifest need not list.
+TEST_F(ShardedWeightsTest, RefusesAShardOfAnotherName) {
+  std::filesystem::rename(folder_.Path("model-00001-of-00002.safetensors"),
+                          folder_.Path("weights.bin"));
+  WriteIndex("weights.bin");
+  EXPECT_THAT(Open(), IsError(kDataLoss,
+                              "the tensor 't' is in 'weights.bin'; expected a "
+                              ".safetensors file"));
+}
+
 }  // namespace
 }  // namespace encoderd

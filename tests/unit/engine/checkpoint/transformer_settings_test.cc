@@ -40,6 +40,27 @@ TEST(TransformerSettingsTest, ReadsTheFileNextToTheTransformer) {
   EXPECT_EQ(settings->max_seq_length, 128);
 }
 
+TEST(TransformerSettingsTest, PassesOverAnEmptyFile) {
+  const TempFolder folder;
+  folder.Write(kFile, "{}");
+  folder.Write("sentence_roberta_config.json", R"({"max_seq_length": 10})");
+  const auto settings = ReadTransformerSettings(folder.path(), "");
+  ASSERT_THAT(settings, IsOk());
+  EXPECT_EQ(settings->max_seq_length, 10);
+}
+
+TEST(TransformerSettingsTest, ReadsTheOldNameOfTheLongestLength) {
+  const auto length = [](const char* members) {
+    const Json json = Json::parse(members);
+    return ModelMaxLength(JsonFields(json, "tokenizer_config.json"));
+  };
+  EXPECT_THAT(length(R"({"max_len": 10})"), IsOk());
+  EXPECT_EQ(*length(R"({"max_len": 10})"), 10);
+  EXPECT_EQ(*length(R"({"max_len": 10, "model_max_length": 20})"), 20);
+  EXPECT_EQ(*length("{}"), 0);
+  EXPECT_THAT(length(R"({"max_len": 0})"), IsError(kDataLoss, "max_len"));
+}
+
 // As sentence-transformers 6 writes it, and arguments that make no other model.
 TEST(TransformerSettingsTest, ServesWhatChangesNoVector) {
   for (const char* members :

@@ -60,7 +60,7 @@ TEST(ManifestTest, RefusesAFileThatIsNotThereOrLiesOutside) {
 TEST(ManifestTest, RefusesAFileThatItDoesNotList) {
   for (const char* name :
        {"config_sentence_transformers.json", "1_Pooling/config.json",
-        "vocab.txt", "model-00002-of-00002.safetensors"}) {
+        "vocab.txt", "model-00002-of-00002.safetensors", "x/y/z/config.json"}) {
     const TempFolder folder;
     folder.Write("a", "abc");
     folder.Write(name, "abc");
@@ -78,7 +78,7 @@ TEST(ManifestTest, LeavesAloneWhatIsNeverRead) {
   const TempFolder folder;
   folder.Write("a", "abc");
   folder.Write("README.md", "abc");
-  folder.Write("onnx/deeper/config.json", "abc");
+  folder.Write("onnx/deeper/model.onnx", "abc");
   folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n");
   EXPECT_THAT(CheckManifest(folder.path()), IsOk());
 }

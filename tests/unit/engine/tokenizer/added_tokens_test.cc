@@ -68,6 +68,17 @@ TEST(AddedTokensTest, ATokenOfSpacesInsideStrippedSpacesStaysInBounds) {
   EXPECT_EQ(Split({right, Token(" ", 2)}, "a   b"), "1:a   |2: |2: |2: |b");
 }
 
+// Places as tokenizers 0.23 gives them.
+TEST(AddedTokensTest, TokensOfSpacesShareThoseThatAreStripped) {
+  AddedToken right = Token("<r>", 1);
+  right.rstrip = true;
+  AddedToken two = Token("  ", 2);
+  EXPECT_EQ(Split({right, two, Token("   ", 3)}, "<r>    x"),
+            "1:<r>    |3:   | x");
+  two.lstrip = true;
+  EXPECT_EQ(Split({right, two}, "<r>  x"), "1:<r>  |x");
+}
+
 TEST(AddedTokensTest, RefusesWhatCannotBeLookedFor) {
   constexpr auto kLoss = absl::StatusCode::kDataLoss;
   EXPECT_THAT(AddedTokens::Build({Token("", 7)}),

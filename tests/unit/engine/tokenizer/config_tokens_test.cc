@@ -67,6 +67,9 @@ TEST_F(ConfigTokensTest, LooksForSpecialTokensThatAreNamed) {
        {R"({"additional_special_tokens": ["[x]", "[x]"]})",
         R"({"extra_special_tokens": [{"content": "[x]"}]})",
         R"({"extra_special_tokens": {"image": "[x]"}})",
+        R"({"model_specific_special_tokens": {"image": "[x]"}})",
+        R"({"image_token": "[x]"})",
+        R"({"image_token": {"__type": "AddedToken", "content": "[x]"}})",
         R"({"bos_token": "[x]", "mask_token": "[MASK]", "cls_token": null})",
         R"({"sep_token": {"content": "[x]", "lstrip": false}})"}) {
     const auto tokenizer = Load(config);
@@ -102,6 +105,15 @@ TEST_F(ConfigTokensTest, ReadsThemForAVocabulary) {
   const auto tokenizer = Tokenizer::Load(folder.path());
   ASSERT_THAT(tokenizer, IsOk());
   EXPECT_THAT(Ids(**tokenizer, "a[x]a"), ElementsAre(1, 3, 4, 3, 2));
+  for (const bool single : {false, true}) {
+    folder.Write(kConfig, std::string(R"({"added_tokens_decoder": {"0":
+                     {"content": "[UNK]", "special": true, "single_word": )") +
+                              (single ? "true" : "false") + "}}}");
+    const auto read = Tokenizer::Load(folder.path());
+    ASSERT_THAT(read, IsOk());
+    // Within a word it is then three unknown ones.
+    EXPECT_EQ(Ids(**read, "a[UNK]a").size(), single ? 7u : 5u);
+  }
   folder.Write(kConfig, R"({"split_special_tokens": true})");
   EXPECT_THAT(Tokenizer::Load(folder.path()),
               IsError(kUnsupported, "split_special_tokens true"));

@@ -84,6 +84,61 @@ TEST_F(BertOverridesTest, TakesTheConfigsSettings) {
       ElementsAre(2, 2, 5, 5));
 }
 
+TEST_F(BertOverridesTest, GivesABertTokenizerANormalizer) {
+  Load("{}", "{}");
+  std::ifstream file(folder_.Path("tokenizer.json"));
+  Json json = Json::parse(file);
+  json["normalizer"] = nullptr;
+  folder_.Write("tokenizer.json", json.dump());
+  const auto ids = [&](const char* config) {
+    folder_.Write(kConfig, config);
+    const auto tokenizer = Tokenizer::Load(folder_.path());
+    EXPECT_THAT(tokenizer, IsOk());
+    return Ids(**tokenizer, kText);
+  };
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer"})"),
+              ElementsAre(1, 3, 4));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer",
+                      "do_lower_case": true})"),
+              ElementsAre(2, 2, 5, 5));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer",
+                      "do_lower_case": false})"),
+              ElementsAre(1, 3, 5, 5));
+  EXPECT_THAT(ids(R"({"tokenizer_class": "PreTrainedTokenizerFast",
+                      "do_lower_case": true})"),
+              ElementsAre(1, 3, 4));
+}
+
+// Of GPT-2: its tokenizers give none, others may.
+TEST_F(BertOverridesTest, RefusesSegmentsWhereTheModelAddsTokensForThem) {
+  Load("{}", "{}");
+  constexpr struct {
+    const char* config;
+    const char* why;  // nullptr: it is served
+  } kCases[] = {
+      {R"({"tokenizer_class": "GPT2Tokenizer"})", nullptr},
+      {R"({"tokenizer_class": "PreTrainedTokenizerFast"})", nullptr},
+      {R"({"tokenizer_class": "BertTokenizerFast"})",
+       "tokenizer_config.json: a BertTokenizerFast gives token_type_ids"},
+      {R"({"tokenizer_class": "BertTokenizer",
+           "model_input_names": ["input_ids", "attention_mask"]})",
+       nullptr},
+      {R"({"tokenizer_class": "GPT2Tokenizer",
+           "model_input_names": ["input_ids", "token_type_ids"]})",
+       "tokenizer_config.json: model_input_names has token_type_ids"}};
+  for (const auto& [config, why] : kCases) {
+    folder_.Write(kConfig, config);
+    EXPECT_THAT(Tokenizer::Load(folder_.path()), IsOk()) << config;
+    const auto refused =
+        Tokenizer::Load(folder_.path(), {.refuse_segments = true});
+    if (why == nullptr) {
+      EXPECT_THAT(refused, IsOk()) << config;
+    } else {
+      EXPECT_THAT(refused, IsError(kUnsupported, why)) << config;
+    }
+  }
+}
+
 TEST_F(BertOverridesTest, AsksTheClass) {
   constexpr char kCased[] = R"({"do_lower_case": false, "tokenizer_class": ")";
   for (const char* name :

@@ -171,8 +171,9 @@ TEST(UnigramLoadTest, RefusesNormalizersByName) {
   EXPECT_THAT(with(R"({"type": "Nmt"})"), IsError(kUnsupported, "'Nmt'"));
   EXPECT_THAT(with(R"({"type": "Sequence", "normalizers": 1})"),
               IsError(kLoss, "normalizers must be an array"));
-  for (const char* regex : {"\\s+", "a|b", " {2,3}", "ab+", "", " {0,}", ".+",
-                            " {,}", " {-1,}", "[a]"}) {
+  for (const char* regex :
+       {"\\s+", "a|b", " {2,3}", "ab+", "", " {0,}", ".+", " {,}", " {-1,}",
+        "[a]", "a{ 2,}", "a{+2,}", "a{2 ,}"}) {
     const Json step = {
         {"type", "Replace"}, {"pattern", {{"Regex", regex}}}, {"content", ""}};
     EXPECT_THAT(with(step.dump().c_str()),

@@ -76,7 +76,7 @@ check_tsan() {
   local log=$work/tsan.log code tests
   tests=$(cmake --preset tsan-server > "$log" 2>&1 &&
     ctest --test-dir build/tsan-server -N |
-    grep -oE '(server|rpc|api|observe|security|net|client|encoderctl)[a-z_]*_test$' |
+    grep -oE '(server|rpc|api|observe|security|net|trace|client|encoderctl)[a-z_]*_test$' |
       grep -vE '^server_(process|model)_test$' | paste -sd ' ')
   TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
     ENCODERD_PRESET=tsan-server ENCODERD_TARGETS=$tests tests/run.sh \

@@ -1,13 +1,13 @@
 """Bounds of bounds.py on servers at and beyond their capacity."""
 
 import contextlib
-import threading
 import time
 
 import grpc
 from bounds_support import (EMBED, ROOT, Fake, Real, bound, check,
                             cpu_seconds_of, eventually, free_port, p99, plain,
                             request, seconds_of)
+from callers import Callers  # on the path by bounds_support
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 # A batch of 2,048 tokens takes 20 ms: 400 such requests per second.
@@ -16,19 +16,14 @@ QUARTER_KILO = "x" * 254  # 256 tokens
 
 
 @contextlib.contextmanager
-def callers(count, work):
-    """This many threads that call work(stop) until the end of `with`."""
-    stop = threading.Event()
-    threads = [threading.Thread(target=work, args=(stop,))
-               for _ in range(count)]
-    for thread in threads:
-        thread.start()
+def callers(count, connected):
+    """Callers until the end of `with`; RuntimeError if anything failed them."""
+    running = Callers([connected] * count)
     try:
-        yield
+        with running:
+            yield running
     finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+        running.check()
 
 
 def overloaded(programs, count):
@@ -36,22 +31,25 @@ def overloaded(programs, count):
     this many callers share; a refused caller retries when told to."""
     took = []
 
-    def call(stop):
+    def call(embed):
+        begun = time.monotonic()
+        try:
+            embed(request(QUARTER_KILO), timeout=60)
+            took.append((begun, time.monotonic()))
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                raise
+            told = dict(error.trailing_metadata())
+            time.sleep(int(told["grpc-retry-pushback-ms"]) / 1000)
+
+    @contextlib.contextmanager
+    def connected():
         with plain(server.address) as channel:
             embed = encoder_pb2_grpc.EncoderStub(channel).Embed
-            while not stop.is_set():
-                begun = time.monotonic()
-                try:
-                    embed(request(QUARTER_KILO), timeout=60)
-                    took.append((begun, time.monotonic()))
-                except grpc.RpcError as error:
-                    assert (error.code() is
-                            grpc.StatusCode.RESOURCE_EXHAUSTED), error
-                    told = dict(error.trailing_metadata())
-                    stop.wait(int(told["grpc-retry-pushback-ms"]) / 1000)
+            yield lambda: call(embed)
 
     with Fake(programs, DEVICE, "--max_queue_tokens=4096") as server, \
-            callers(count, call):
+            callers(count, connected):
         time.sleep(2)
         begin = time.monotonic()
         time.sleep(10)
@@ -80,17 +78,23 @@ def flooded_neighbor(programs):
         neighbor = encoder_pb2_grpc.EncoderStub(other).Embed
 
         def calls_of(inputs):
-            def work(stop):
-                while not stop.is_set():
-                    neighbor(request(*["x" * 30] * inputs), timeout=120)
-            return work
+            return lambda: contextlib.nullcontext(lambda: neighbor(
+                request(*["x" * 30] * inputs), timeout=120))
+
+        def queued():
+            [line] = [line for line in server.metrics().splitlines()
+                      if line.startswith('encoderd_queue_inputs{model="m"} ')]
+            return float(line.split()[1])
 
         figures = []
-        for calls, inputs in ((1, 64), (10, 1024)):
-            with callers(calls, calls_of(inputs)):
-                time.sleep(1)
+        for calls, inputs, waiting in ((1, 64, 0), (10, 1024, 9000)):
+            with callers(calls, calls_of(inputs)) as running:
+                # What calls less is no such neighbor, before or after.
+                eventually(lambda r=running: any(r.answered()), "an answer")
+                eventually(lambda w=waiting: queued() >= w, "a queue")
                 figures.append(p99(seconds_of(
                     500, lambda: embed(request("x"), timeout=60))))
+                eventually(lambda w=waiting: queued() >= w, "a queue")
         yield figures[1] / figures[0]
 
 
@@ -100,20 +104,19 @@ def health_beside_long_texts(programs):
         inputs=[encoder_pb2.Input(text="some words in a row " * 50000)],
         options=encoder_pb2.EmbedOptions(
             truncate=encoder_pb2.TRUNCATE_END)).SerializeToString()
-    answered = []
 
-    def load(stop):
+    @contextlib.contextmanager
+    def connected():
         with plain(server.address) as channel:
             call = channel.unary_unary(EMBED)
-            while not stop.is_set():
-                answered.append(call(message, timeout=120))
+            yield lambda: call(message, timeout=120)
 
     with Real(programs) as server, plain(server.address) as channel, \
-            callers(4, load):
-        eventually(lambda: len(answered) >= 4, "texts answered")
-        before = len(answered)
+            callers(4, connected) as running:
+        eventually(lambda: sum(running.answered()) >= 4, "texts answered")
+        before = sum(running.answered())
         yield p99(seconds_of(1000, lambda: check(channel), pause=0.01))
-        assert len(answered) > before + 20, "hardly any texts meanwhile"
+        assert sum(running.answered()) > before + 20, "hardly any texts meanwhile"
 
 
 @bound(2.2, "times", "the server's CPU time for twice the text")
@@ -145,19 +148,15 @@ def round_robin(programs):
     flags = [f"--max_connection_age={age}s"]
     config = (ROOT / "client/service_config.json").read_text(encoding="utf-8")
     ports = [free_port(), free_port()]
-    lost = []
 
-    def load(stop):
+    @contextlib.contextmanager
+    def connected():
         with grpc.insecure_channel(
                 "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports),
                 [("grpc.use_local_subchannel_pool", 1),
                  ("grpc.service_config", config)]) as channel:
             stub = encoder_pb2_grpc.EncoderStub(channel)
-            while not stop.is_set():
-                try:
-                    stub.Embed(request("x"), timeout=60)
-                except grpc.RpcError as error:
-                    lost.append(f"{error.code().name}: {error.details()}")
+            yield lambda: stub.Embed(request("x"), timeout=60)
 
     def answered(server):
         return sum(float(line.split()[-1])
@@ -166,12 +165,13 @@ def round_robin(programs):
                    and 'code="OK",method="Embed"' in line)
 
     with Fake(programs, "batch_us:1000", *flags, grpc=ports[0]) as first, \
-            callers(8, load):
+            contextlib.ExitStack() as stack, \
+            callers(8, connected):
         time.sleep(1)
-        with Fake(programs, "batch_us:1000", *flags, grpc=ports[1]) as second:
-            time.sleep(3 * age)
-            before = answered(first), answered(second)
-            time.sleep(2 * age)
-            calls = (answered(first) - before[0], answered(second) - before[1])
-            assert not lost, lost
+        second = stack.enter_context(
+            Fake(programs, "batch_us:1000", *flags, grpc=ports[1]))
+        time.sleep(3 * age)
+        before = answered(first), answered(second)
+        time.sleep(2 * age)
+        calls = (answered(first) - before[0], answered(second) - before[1])
     yield abs(calls[0] / sum(calls) - 0.5)

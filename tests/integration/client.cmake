@@ -8,10 +8,14 @@ add_test(NAME client_python_package
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_LIST_DIR}/python_package_test.py)
 set_tests_properties(client_python_package PROPERTIES LABELS integration TIMEOUT 300)
 
-foreach(name IN ITEMS fake async connection frozen proxy drop_in similarity vectors prompts options misuse own_faults tables too_large security_options tls tokens stream stream_faults fingerprint stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
+# Every test_NAME.py is client_NAME, but for what `tests/nightly.sh integrations` runs with the packages that it needs.
+file(GLOB client_scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_*.py)
+list(REMOVE_ITEM client_scripts ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_integrations.py)
+foreach(script IN LISTS client_scripts)
+  string(REGEX REPLACE ".*/test_(.*)\\.py$" "\\1" name ${script})
   add_test(NAME client_${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
-                   ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_${name}.py)
+                   ${script})
   set_tests_properties(client_${name} PROPERTIES FIXTURES_REQUIRED client_python)
   list(APPEND client_tests client_${name})
 endforeach()

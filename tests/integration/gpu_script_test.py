@@ -60,35 +60,37 @@ class GpuScriptTest(BundleTest):
         self.assertFalse(steps["a"] & (steps["b"] | steps["c"]))
 
     def test_an_engine_that_fails_costs_its_own_row(self):
+        def check(report):
+            self.only_failed(report, "speed of e5-small")
+            rows = {row["what"]: row for row in report["rows"]
+                    if "what" in row}
+            bad = rows.pop("encoderd fp8")
+            self.assertIn("engine_bench" if what in ("hang", "die", "leave")
+                          else "answered", bad["note"])
+            self.assertNotIn("tokens_per_second", bad)
+            self.assertEqual(4, len(rows))
+            for row in rows.values():
+                self.assertGreater(row.get("tokens_per_second", 0), 0)
+
         for what in ("hang", "die", "leave", "garbage", "negative", "nan"):
             with self.subTest(what):
-                report = self.run_script(
-                    "--device=cuda", "--only=speed", "--models=e5-small",
-                    "--patience=0.06", code=1,
-                    misdeeds=f"engine_bench:run:{what}:--products=fp8")
-                self.only_failed(report, "speed of e5-small")
-                rows = {row["what"]: row for row in report["rows"]
-                        if "what" in row}
-                bad = rows.pop("encoderd fp8")
-                self.assertIn("engine_bench" if what in ("hang", "die", "leave")
-                              else "answered", bad["note"])
-                self.assertNotIn("tokens_per_second", bad)
-                self.assertEqual(4, len(rows))
-                for row in rows.values():
-                    self.assertGreater(row["tokens_per_second"], 0)
+                self.run_hurried(
+                    check, "--device=cuda", "--only=speed", "--models=e5-small",
+                    code=1, misdeeds=f"engine_bench:run:{what}:--products=fp8")
 
     def test_a_baseline_that_fails_fails_nothing_else(self):
+        def check(report):
+            rows = [row for row in report["rows"]
+                    if row.get("what") == "transformers sdpa bf16"]
+            self.assertEqual(2, len(rows))
+            for row in rows:
+                self.assertIn("note", row)
+
         for what in ("hang", "die", "leave", "garbage"):
             with self.subTest(what):
-                report = self.run_script(
-                    "--device=cuda", "--only=speed", "--models=minilm",
-                    "--patience=0.06",
+                self.run_hurried(
+                    check, "--device=cuda", "--only=speed", "--models=minilm",
                     misdeeds=f"worker:start:{what}:--kind=sdpa")
-                rows = [row for row in report["rows"]
-                        if row.get("what") == "transformers sdpa bf16"]
-                self.assertEqual(2, len(rows))
-                for row in rows:
-                    self.assertIn("note", row)
 
     def test_vectors_that_are_no_numbers_or_depend_on_company_fail(self):
         for what in ("nan", "company"):
@@ -131,16 +133,17 @@ class GpuScriptTest(BundleTest):
                 self.assertEqual(f"{told} cards", details["several sessions"])
 
     def test_a_test_that_hangs_is_named_and_its_group_ends(self):
-        report = self.run_script(
-            "--device=cuda", "--only=correct", "--patience=0.06", code=1,
-            misdeeds="gpu_row_op_test:run:hang")
-        self.only_failed(report, "gpu_row_op_test",
-                         "memcheck of gpu_row_op_test",
-                         "racecheck of gpu_row_op_test")
-        detail = next(step["detail"] for step in report["steps"]
-                      if step["step"] == "memcheck of gpu_row_op_test")
-        self.assertIn("no answer within", detail)
-        self.assertIn("in Op.MatchesTheFormula", detail)
+        def check(report):
+            self.only_failed(report, "gpu_row_op_test",
+                             "memcheck of gpu_row_op_test",
+                             "racecheck of gpu_row_op_test")
+            detail = next(step["detail"] for step in report["steps"]
+                          if step["step"] == "memcheck of gpu_row_op_test")
+            self.assertIn("no answer within", detail)
+            self.assertIn("in Op.MatchesTheFormula", detail)
+
+        self.run_hurried(check, "--device=cuda", "--only=correct", code=1,
+                         misdeeds="gpu_row_op_test:run:hang")
 
     def test_lines_that_are_no_rows_cost_nothing(self):
         report = self.run_script(
@@ -152,15 +155,16 @@ class GpuScriptTest(BundleTest):
         self.assertEqual("nan", shapes[1]["op"])
 
     def test_rows_before_a_program_dies_are_kept(self):
-        for what in ("die", "hang"):
-            report = self.run_script(
-                "--device=cuda", "--only=ops", "--models=minilm",
-                "--patience=0.06", code=1,
-                misdeeds=f"card_bench:shapes:{what} engine_bench:ops:{what}")
+        def check(report):
             self.only_failed(report, "shapes of minilm", "ops of minilm")
             steps = [row["step"] for row in report["rows"]]
             self.assertEqual(1, steps.count("shapes of minilm"))
             self.assertEqual(1, steps.count("ops of minilm"))
+
+        for what in ("die", "hang"):
+            self.run_hurried(
+                check, "--device=cuda", "--only=ops", "--models=minilm", code=1,
+                misdeeds=f"card_bench:shapes:{what} engine_bench:ops:{what}")
 
     def test_a_server_or_a_client_that_fails_costs_its_own_rows(self):
         for program in ("encoderd", "grpc_bench"):
@@ -168,11 +172,11 @@ class GpuScriptTest(BundleTest):
                 if (program, what) == ("encoderd", "garbage"):
                     continue  # says nothing that is read but its port
                 with self.subTest(program=program, what=what):
-                    report = self.run_script(
+                    self.run_hurried(
+                        lambda report: self.only_failed(report, "minilm served"),
                         "--device=cuda", "--only=serve,latency",
-                        "--models=minilm", "--patience=0.06", code=1,
+                        "--models=minilm", code=1,
                         misdeeds=f"{program}:start:{what}")
-                    self.only_failed(report, "minilm served")
 
     def test_missing_programs_are_left_out_by_name(self):
         for name in ("card_bench", "encoderd", "gpu_fp8_op_test"):
@@ -213,10 +217,11 @@ class GpuScriptTest(BundleTest):
         self.assertEqual({"fp32", "fp16"}, good)
 
     def test_a_silent_nvidia_smi_stops_nothing(self):
-        report = self.run_script("--device=cuda", "--only=latency",
-                                 "--models=minilm", "--patience=0.06",
-                                 misdeeds="nvidia-smi:start:hang")
-        self.assertIn("no answer within", report["facts"]["findings"])
+        self.run_hurried(
+            lambda report: self.assertIn("no answer within",
+                                         report["facts"]["findings"]),
+            "--device=cuda", "--only=latency", "--models=minilm",
+            misdeeds="nvidia-smi:start:hang")
 
     def test_library_folders_are_added_to_those_given(self):
         report = self.run_script("--device=cuda", "--only=serve",

@@ -16,7 +16,8 @@ import grpc
 import interop_support
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from interop_support import (ENCODER, HIDDEN, LIMIT, MAX_LEN, PATIENCE, ROOT,
-                             Refusal, ServerTest, large, texts, zeros)
+                             Refusal, ServerTest, eventually, large, texts,
+                             zeros)
 
 Code = grpc.StatusCode
 STREAMS = 8  # calls in flight per connection
@@ -222,8 +223,17 @@ class BusyTest(ServerTest):
                          dict(talk.call.trailing_metadata()))
 
     def test_a_deadline_ends_what_is_waiting_uncomputed(self):
-        refusal = self.refusal(self.stub.Embed, texts("x"), timeout=0.5)
-        self.assertEqual(refusal.code, Code.DEADLINE_EXCEEDED)
+        queued, seconds = False, 0.5
+        while not queued and seconds < PATIENCE:  # on a slow machine: longer
+            call = self.stub.Embed.future(texts("x"), timeout=seconds)
+            while not queued and not call.done():
+                queued = self.sample("encoderd_queue_inputs") == 1
+            refusal = self.refusal(call.result)
+            self.assertEqual(refusal.code, Code.DEADLINE_EXCEEDED)
+            seconds *= 2
+        self.assertTrue(queued)
+        eventually(lambda: self.sample(
+            "encoderd_cancelled_total", stage="queue") >= 1, "left the queue")
         self.wait_until("encoderd_queue_inputs", 0)
 
     def test_a_channel_that_closes_takes_all_its_calls_along(self):

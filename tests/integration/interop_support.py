@@ -164,14 +164,17 @@ class ServerTest(unittest.TestCase):
             (stub or self.stub).EmbedStream, timeout=timeout, **options))
 
     def sample(self, name, **labels):
-        """The sum of the samples of this name and these labels."""
-        found = 0
+        """The sum of the samples of this name and these labels; KeyError where
+        the server has no metric of this name, or of these labels."""
+        found = []
         for line in self.server.metrics().splitlines():
             match = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
             if match and all(f'{key}="{value}"' in (match[1] or "").split(",")
                              for key, value in labels.items()):
-                found += float(match[2])
-        return found
+                found.append(float(match[2]))
+        if not found:
+            raise KeyError(f"no metric {name} {labels}")
+        return sum(found)
 
     def wait_until(self, name, value, **labels):
         eventually(lambda: self.sample(name, **labels) == value,

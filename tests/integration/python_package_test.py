@@ -2,6 +2,7 @@
 """What client/python builds into its wheel, from a copy of the sources and
 without a network."""
 
+import ast
 import email
 import importlib.metadata
 import pathlib
@@ -100,7 +101,14 @@ class PythonPackageTest(unittest.TestCase):
                 if requirement.name == "grpcio-tools"
                 and requirement.marker.evaluate(environment)])
 
-    def test_it_runs_on_python_3_9_with_the_grpc_of_its_tools(self):
+    def test_every_source_is_read_by_the_grammar_of_python_3_9(self):
+        sources = [*(ROOT / PACKAGE).rglob("*.py")]
+        self.assertIn(ROOT / PACKAGE / "encoderd/client.py", sources)
+        for source in sources:
+            ast.parse(source.read_text(encoding="utf-8"), str(source),
+                      feature_version=(3, 9))
+
+    def test_it_asks_for_python_3_9_and_the_grpc_of_its_tools(self):
         said = metadata(self.wheel())
         self.assertEqual(">=3.9", said["Requires-Python"])
         needed = {one.name: one.specifier for one in map(

@@ -24,10 +24,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from server_process import eventually  # noqa: E402  after the path
+
 BLOCK = re.compile(
     r"(?:<!-- test: (?P<kind>\w+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```"
     r"(?:\n+```text\n(?P<shown>.*?)```)?", re.DOTALL)
@@ -96,18 +98,17 @@ class Scratch:
             self.server = subprocess.Popen(
                 ["bash", "-c", f"exec {command}"], cwd=self.folder,
                 env=self.environment, stderr=file)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+
+        def ready():
             said = log.read_text(encoding="utf-8")
             if self.server.poll() is not None:
                 sys.exit(f"the server stopped: exit {self.server.returncode}\n"
                          f"{said}")
             if self.port is None:
                 self._find_ports(said)
-            elif self._ready():
-                return
-            time.sleep(0.05)
-        sys.exit(f"the server was not ready within 60 s\n{said}")
+            return self.port is not None and self._ready()
+
+        eventually(ready, "the server ready")
 
     def _find_ports(self, log):
         match = re.search(r"event=listening grpc=\S+:(\d+) http=\S+:(\d+)\n",

@@ -76,7 +76,7 @@ check_tsan() {
   local log=$work/tsan.log code tests
   tests=$(cmake --preset tsan-server > "$log" 2>&1 &&
     ctest --test-dir build/tsan-server -N |
-    grep -oE '(server|rpc|api|observe|security|net|client|encoderctl)[a-z_]*_test$' |
+    grep -oE '(server|rpc|api|observe|security|net|trace|client|encoderctl)[a-z_]*_test$' |
       grep -vE '^server_(process|model)_test$' | paste -sd ' ')
   TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
     ENCODERD_PRESET=tsan-server ENCODERD_TARGETS=$tests tests/run.sh \
@@ -89,16 +89,20 @@ check_tsan() {
 
 # How much of what reports an error the suite runs.
 check_coverage() {
-  local log=$work/coverage.log code
+  local log=$work/coverage.log tests lines
   find build/coverage -name '*.gcda' -delete 2> /dev/null
   ENCODERD_PRESET=coverage tests/run.sh -LE 'lint|golden|cuda' \
     -E 'tokenizer_(differential|byte_pair|unigram)|gpu_script|client_languages' \
-    > "$log" 2>&1 || tail -n 40 "$log" >&2
+    > "$log" 2>&1
+  tests=$?
+  [[ $tests -eq 0 ]] || tail -n 40 "$log" >&2
   python3 tests/coverage/error_lines.py --build build/coverage \
     > "$work/error_lines"
-  code=$?
+  lines=$?
   cat "$work/error_lines" >&2
-  verdict "at least 90 %" "$(tail -n 1 "$work/error_lines")" test "$code" -eq 0
+  verdict "0 tests failed; at least 90 %" \
+    "tests: exit $tests; $(tail -n 1 "$work/error_lines")" \
+    test "$tests" -eq 0 -a "$lines" -eq 0
 }
 
 # The queue's simulation: a million random schedules, each in virtual time.

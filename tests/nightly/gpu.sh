@@ -28,12 +28,14 @@ check_gpu_script_host() {
 
 # What goes to a machine with a GPU: one architecture, MiniLM in bf16.
 check_bundle() {
-  local archive=$work/bundle.tar.xz bytes
+  local archive=$work/bundle.tar.xz bytes code
   deploy/bundle.sh --architecture=90a --model=minilm "$archive" \
-    > "$work/bundle.log" 2>&1 || tail -n 20 "$work/bundle.log" >&2
+    > "$work/bundle.log" 2>&1
+  code=$?
+  [[ $code -eq 0 ]] || tail -n 20 "$work/bundle.log" >&2
   bytes=$(stat -c %s "$archive" 2> /dev/null || echo 0)
-  verdict "under $((60 << 20)) bytes" "$bytes bytes" \
-    test "$bytes" -gt 0 -a "$bytes" -lt $((60 << 20))
+  verdict "exit 0, under $((60 << 20)) bytes" "exit $code, $bytes bytes" \
+    test "$code" -eq 0 -a "$bytes" -gt 0 -a "$bytes" -lt $((60 << 20))
 }
 
 # The kernels for every architecture of a release; tests/run.sh compiles one.

@@ -1,6 +1,7 @@
 """encoderd, or encoderd_fake_server, as a process on loopback, for tests in
 Python. Waits are for events and bounded by PATIENCE."""
 
+import pathlib
 import random
 import re
 import signal
@@ -27,6 +28,15 @@ def eventually(wanted, what, patience=PATIENCE):
 def get(url):
     with urllib.request.urlopen(url, timeout=30) as answer:
         return answer.read().decode()
+
+
+def running(pid):
+    """Whether the process runs; a zombie does not."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
 
 
 def free_port():

@@ -11,7 +11,7 @@ import pytest
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[2] / "support"
 sys.path.insert(0, str(SUPPORT))
-from server_process import Server  # noqa: E402  after the path
+from server_process import Server, eventually  # noqa: E402  after the path
 
 PROGRAMS = pathlib.Path(os.environ["ENCODERD_TEST_PROGRAMS"])
 
@@ -113,6 +113,16 @@ def run(*command, **options):
     return subprocess.run([PROGRAMS / program, *arguments], timeout=300,
                           capture_output=True, text=True, check=False,
                           **options)
+
+
+def wait_while_it_runs(process, state):
+    """Returns once `state` holds of what the program does."""
+    def holds():
+        found = state()
+        assert found or process.poll() is None, "it ended before"
+        return found
+
+    eventually(holds, "a state of the program")
 
 
 def encoderctl(target, command, *arguments, **options):

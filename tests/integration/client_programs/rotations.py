@@ -5,10 +5,14 @@
 
 Callers in closed loops, some that reconnect for each call and some that
 keep their connection, and one stream that is open over all rounds; the next
-round begins when the new certificate is served. Prints one line; exits with 1
-where a call failed, or a certificate was served more than a second late."""
+round begins when the new certificate is served and every caller has had an
+answer since. Prints one line; exits with 1 where a call failed, a caller had no
+answer between two rounds, or a certificate was served more than a second
+late."""
 
 import argparse
+import contextlib
+import functools
 import pathlib
 import queue
 import shutil
@@ -17,7 +21,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import encoderd
@@ -26,7 +29,8 @@ from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server, eventually  # noqa: E402  after the path
+from callers import Callers  # noqa: E402  after the path
+from server_process import Server, eventually  # noqa: E402
 
 CALLERS = 4  # half of them keep their connection
 NAMES = ("server", "server2")
@@ -51,21 +55,29 @@ def replace(folder, name):
     (folder / "next").rename(folder / "data")
 
 
-def call(address, ca_file, keep, stop, counts, failures):
+@contextlib.contextmanager
+def connected(address, ca_file, keep):
+    """A call over a kept connection, or over a new one each time."""
     def client():
         return encoderd.Client(address, ca_file=ca_file, timeout=60)
 
-    kept = client() if keep else None
-    while not stop.is_set():
-        try:
-            if keep:
-                kept.embed(["x"])
-            else:
-                with client() as new:
-                    new.embed(["x"])
-        except encoderd.EncoderdError as error:
-            failures.append(str(error))
-        counts.append(1)
+    def call():
+        with client() as new:
+            new.embed(["x"])
+
+    if keep:
+        with client() as kept:
+            yield lambda: kept.embed(["x"])
+    else:
+        yield call
+
+
+def each_answered(callers):
+    """Every caller is answered once more; a call that failed ends the wait."""
+    before = callers.answered()
+    eventually(lambda: callers.lost or all(
+        now > then for then, now in zip(before, callers.answered())),
+        "an answer to every caller")
 
 
 class OpenStream:
@@ -95,8 +107,7 @@ def main():
                         help="folder of encoderd_fake_server")
     parser.add_argument("rounds", type=int)
     options = parser.parse_args()
-    counts, failures, seconds = [], [], []
-    stop = threading.Event()
+    seconds = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make(folder)
@@ -104,35 +115,30 @@ def main():
         with Server(options.programs / "encoderd_fake_server",
                     "m=hidden_size:8",
                     f"--tls_certificate_file={folder}/data/tls.pem",
-                    f"--tls_key_file={folder}/data/tls.key") as server:
-            callers = [threading.Thread(target=call, args=(
-                server.address, folder / "ca.pem", i % 2 == 0, stop, counts,
-                failures)) for i in range(CALLERS)]
-            for caller in callers:
-                caller.start()
+                    f"--tls_key_file={folder}/data/tls.key") as server, \
+                Callers([functools.partial(
+                    connected, server.address, folder / "ca.pem", i % 2 == 0)
+                    for i in range(CALLERS)]) as callers:
             stream = OpenStream(server.address, folder / "ca.pem")
-            try:
-                for i in range(options.rounds):
-                    name = NAMES[(i + 1) % 2]
-                    wanted = (folder / f"{name}.pem").read_text().strip()
-                    replace(folder, name)
-                    begun = time.monotonic()
-                    eventually(lambda w=wanted: ssl.get_server_certificate(
-                        ("127.0.0.1", server.grpc)).strip() == w,
-                        "the new certificate")
-                    seconds.append(time.monotonic() - begun)
-                    stream.ask()
-                stream.close()
-            finally:
-                stop.set()
-                for caller in callers:
-                    caller.join()
-    for failure in failures[:10]:
-        print(failure, file=sys.stderr)
-    print(f"{options.rounds} rotations, {len(counts)} calls, {len(failures)} "
-          f"failed; served after {statistics.median(seconds):.1f} s, at most "
-          f"{max(seconds):.1f} s")
-    return 1 if failures or max(seconds) > REFRESH + 1 else 0
+            for i in range(options.rounds):
+                each_answered(callers)
+                name = NAMES[(i + 1) % 2]
+                wanted = (folder / f"{name}.pem").read_text().strip()
+                replace(folder, name)
+                begun = time.monotonic()
+                eventually(lambda w=wanted: ssl.get_server_certificate(
+                    ("127.0.0.1", server.grpc)).strip() == w,
+                    "the new certificate")
+                seconds.append(time.monotonic() - begun)
+                stream.ask()
+            each_answered(callers)
+            stream.close()
+    for failure, times in callers.lost.most_common(10):
+        print(f"{times} x {failure}", file=sys.stderr)
+    print(f"{options.rounds} rotations, {sum(callers.answered())} calls "
+          f"answered, {sum(callers.lost.values())} failed; served after "
+          f"{statistics.median(seconds):.1f} s, at most {max(seconds):.1f} s")
+    return 1 if callers.lost or max(seconds) > REFRESH + 1 else 0
 
 
 if __name__ == "__main__":

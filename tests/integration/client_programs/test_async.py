@@ -1,10 +1,14 @@
 """AsyncClient against the fake service: the same answers as Client's."""
 
 import asyncio
+import threading
 
 import encoderd
 import numpy as np
 import pytest
+from python_service import Model
+from python_service import serve as serving
+from server_process import eventually
 
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
 
@@ -90,17 +94,43 @@ def test_what_is_no_text_is_a_type_error(fake):
     with_client(fake.target, work)
 
 
-def test_a_cancelled_task_cancels_its_calls(fake):
+class Held(Model):
+    """While `holds`, it answers no call until its caller cancels it."""
+
+    def __init__(self):
+        super().__init__()
+        self.holds = True
+        self.begun, self.cancelled = [], []
+
+    def Embed(self, request, context):
+        if self.holds:
+            over = threading.Event()
+            self.begun.append(request)
+            if context.add_callback(over.set):
+                over.wait()
+            self.cancelled.append(request)
+        return super().Embed(request, context)
+
+
+def test_a_cancelled_task_cancels_its_calls():
     async def work(client):
-        task = asyncio.ensure_future(client.encode(["~slow"] * 64,
-                                                   batch_size=1))
-        await asyncio.sleep(0)
+        task = asyncio.ensure_future(client.encode(["x"] * 64, batch_size=1))
+        await asyncio.to_thread(
+            eventually, lambda: len(service.begun) >= 4, "calls in flight")
+        assert not service.cancelled
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await asyncio.to_thread(
+            eventually, lambda: len(service.cancelled) == 4, "their end")
+        assert len(service.begun) == 4
+        service.holds = False
         return await client.encode("one")
 
-    assert with_client(fake.target, work).shape == (6,)
+    with serving(Held()) as service:
+        assert with_client(service.target, work, timeout=None,
+                           calls_in_flight=4).shape == (2,)
 
 
 def test_a_busy_server_is_asked_again_and_a_gone_one_is_unavailable(

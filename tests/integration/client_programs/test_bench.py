@@ -3,10 +3,9 @@
 import json
 import signal
 import subprocess
-import time
 
 import pytest
-from conftest import PROGRAMS, encoderctl
+from conftest import PROGRAMS, encoderctl, wait_while_it_runs
 from python_service import Model, serve
 
 
@@ -16,10 +15,7 @@ def test_ctrl_c_ends_it_with_what_was_measured_so_far(own_fake):
              "--stream", "--words=3", "--batch_size=2", "--warm_up=0s",
              "--duration=1h", "--count=10000000", "--format=jsonl"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
-        deadline = time.monotonic() + 60
-        while own_fake.texts_seen() < 100:
-            assert ctl.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_while_it_runs(ctl, lambda: own_fake.texts_seen() >= 100)
         ctl.send_signal(signal.SIGINT)
         out, errors = ctl.communicate(timeout=60)
     assert (ctl.returncode, errors) == (0, "")

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import PROGRAMS, encoderctl
+from conftest import PROGRAMS, encoderctl, wait_while_it_runs
 
 TEXTS = 3000
 BATCH = 10
@@ -45,7 +45,7 @@ def test_an_interrupted_run_is_resumed(own_fake, tmp_path, number):
     with subprocess.Popen(
             [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
              *arguments(texts, out)], stderr=subprocess.PIPE, text=True) as ctl:
-        wait_until(ctl, lambda: rows_in(marks) > 600)
+        wait_while_it_runs(ctl, lambda: rows_in(marks) > 600)
         ctl.send_signal(number)
         _, errors = ctl.communicate(timeout=60)
     if number == signal.SIGKILL:
@@ -112,14 +112,6 @@ def rows_in(npy):
     return int(found.group(1)) if found else 0
 
 
-def wait_until(ctl, state):
-    """Returns once `state` holds of what the running program does."""
-    deadline = time.monotonic() + 60
-    while not state():
-        assert ctl.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def unread(pipe):
     """Bytes that nobody has read yet."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)),
@@ -136,11 +128,11 @@ def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path, rest):
             stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
         ctl.stdin.write("one\n")
         ctl.stdin.flush()
-        wait_until(ctl, lambda: out.exists()
+        wait_while_it_runs(ctl, lambda: out.exists()
                    and out.stat().st_size > NPY_HEADER)
         ctl.stdin.write(rest)
         ctl.stdin.flush()
-        wait_until(ctl, lambda: unread(ctl.stdin) == 0)
+        wait_while_it_runs(ctl, lambda: unread(ctl.stdin) == 0)
         ctl.send_signal(signal.SIGINT)  # standard input stays open and silent
         try:
             assert ctl.wait(timeout=60) == 128 + signal.SIGINT
@@ -158,7 +150,7 @@ def test_states_are_there_whenever_the_program_dies(own_fake, tmp_path):
              "--in_flight=1"], stdin=subprocess.PIPE) as ctl:
         ctl.stdin.write(b"one\ntwo words\n")
         ctl.stdin.flush()
-        wait_until(ctl, lambda: out.exists()
+        wait_while_it_runs(ctl, lambda: out.exists()
                    and b"(7, 6)" in out.read_bytes()[:NPY_HEADER])
         ctl.send_signal(signal.SIGINT)
         assert ctl.wait(timeout=60) == 128 + signal.SIGINT

@@ -81,19 +81,22 @@ def test_a_port_where_nobody_listens_is_named(gone, work):
 
 @BOTH
 def test_a_stream_says_the_same_when_its_patience_ends(gone, work):
-    def stream():
+    def stream(timeout):
         if work is blocking:
             with encoderd.Client(gone) as client:
-                return list(client.embed_stream(["one"], timeout=1.0))
+                return list(client.embed_stream(["one"], timeout=timeout))
 
         async def main():
             async with encoderd.AsyncClient(gone) as client:
                 return [found async for found in client.embed_stream(
-                    ["one"], timeout=1.0)]
+                    ["one"], timeout=timeout)]
         return asyncio.run(main())
 
-    assert failure(stream) == (
-        f"UNAVAILABLE: no server is listening at {gone}; {START}")
+    timeout, said = 1.0, ""
+    while "listening" not in said and timeout < 60:  # on a slow machine: longer
+        said = failure(lambda t=timeout: stream(t), encoderd.EncoderdError)
+        timeout *= 2
+    assert said == f"UNAVAILABLE: no server is listening at {gone}; {START}"
 
 
 @BOTH

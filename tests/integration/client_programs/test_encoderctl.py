@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import PROGRAMS, encoderctl, run, serving
+from conftest import PROGRAMS, encoderctl, run, serving, wait_while_it_runs
 
 NPY_HEADER = 128  # bytes
 
@@ -89,10 +89,8 @@ def test_ctrl_c_ends_every_format_alike(own_fake, tmp_path, command, form):
             stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
         ctl.stdin.write("one\n" * 1000)  # more than a buffer of output
         ctl.stdin.flush()
-        deadline = time.monotonic() + 60
-        while not out.exists() or out.stat().st_size <= NPY_HEADER:
-            assert ctl.poll() is None and time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_while_it_runs(
+            ctl, lambda: out.exists() and out.stat().st_size > NPY_HEADER)
         ctl.send_signal(signal.SIGINT)  # it waits for the next line
         try:
             assert ctl.wait(timeout=60) == 128 + signal.SIGINT
@@ -181,18 +179,18 @@ def test_a_terminal_shows_progress(fake):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    deadline = time.monotonic() + 60
     try:
         with subprocess.Popen(
                 [PROGRAMS / "encoderctl", "embed", f"--target={fake.target}",
                  "--batch_size=1"], stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=follower) as ctl:
             # Not before a while: work that ends soon shows nothing.
-            while "texts/s" not in "".join(shown):
-                assert ctl.poll() is None and time.monotonic() < deadline
+            def one_more():
                 ctl.stdin.write(b"one two three\n")
                 ctl.stdin.flush()
-                time.sleep(0.01)
+                return "texts/s" in "".join(shown)
+
+            wait_while_it_runs(ctl, one_more)
             ctl.stdin.close()
             assert ctl.wait(timeout=60) == 0
     finally:

@@ -19,7 +19,7 @@ import types
 import encoderd
 import pytest
 from conftest import PROGRAMS
-from server_process import PATIENCE, eventually, get
+from server_process import PATIENCE, eventually, get, running
 
 PROGRAM = PROGRAMS / "encoderd_fake_server"
 FAKE = {"fake": "load_ms:0"}
@@ -27,15 +27,6 @@ FAKE = {"fake": "load_ms:0"}
 
 def own(model=None, **options):
     return encoderd.Server(model or FAKE, program=PROGRAM, **options)
-
-
-def running(pid):
-    """Whether the process runs; a zombie does not."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return text.rpartition(")")[2].split()[0] != "Z"
 
 
 def script(*parts, **options):

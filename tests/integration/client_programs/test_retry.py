@@ -21,6 +21,7 @@ from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from google.rpc import error_details_pb2, status_pb2
 from python_service import Service
 from python_service import serve as serving
+from server_process import eventually
 
 GRPCS_OWN_ATTEMPTS = 5
 
@@ -318,10 +319,9 @@ def test_calls_are_spread_over_all_addresses(serve, shipped):
 
             def embed():
                 client.encode("x")
-        deadline = time.monotonic() + 60
         # The second connection may be ready later than the first.
-        while not (one.calls and two.calls) and time.monotonic() < deadline:
-            embed()
+        eventually(lambda: embed() or (one.calls and two.calls),
+                   "a call of each")
         before = one.calls, two.calls
         for _ in range(10):
             embed()

@@ -1,11 +1,10 @@
 """How long a server lives that Python starts, by who refers to it."""
 
 import gc
-import pathlib
 
 import encoderd
 from conftest import PROGRAMS
-from server_process import eventually
+from server_process import eventually, running
 
 PROGRAM = PROGRAMS / "encoderd_fake_server"
 
@@ -13,15 +12,6 @@ PROGRAM = PROGRAMS / "encoderd_fake_server"
 def client_of_own():
     server = encoderd.Server({"fake": "load_ms:0"}, program=PROGRAM)
     return server.client(), server.pid
-
-
-def runs(pid):
-    """Whether the process runs; a zombie does not."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_a_client_keeps_its_server():
@@ -45,4 +35,4 @@ def test_it_ends_with_the_last_that_refers_to_it():
     del client
     gc.collect()
 
-    assert eventually(lambda: not runs(pid), f"the end of {pid}")
+    assert eventually(lambda: not running(pid), f"the end of {pid}")

@@ -4,7 +4,6 @@ services that do what each test needs, and on the fake and the real server."""
 import asyncio
 import itertools
 import threading
-import time
 
 import encoderd
 import grpc
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from google.rpc import code_pb2
 from python_service import serve
+from server_process import eventually
 from stream_service import (PATIENCE, Streams, answer, awaited, awaited_async,
                             blocking, break_after, failure, refusal, texts)
 
@@ -268,10 +268,7 @@ def test_leaving_the_loop_ends_the_stream():
             if result.index == 100:
                 break
         assert service.ended.wait(PATIENCE)
-        deadline = time.monotonic() + PATIENCE
-        while still_reading() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not still_reading()
+        eventually(lambda: not still_reading(), "the end of the reader")
         assert numbers(client.embed_stream(texts(3))) == [0, 1, 2]
 
 

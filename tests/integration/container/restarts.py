@@ -10,13 +10,13 @@ it counted; exit code 1 where a call failed, a server did not exit with 0, or no
 call was in flight when TERM came. tests/nightly.sh runs it.
 """
 
-import collections
+import contextlib
+import functools
 import json
 import os
 import pathlib
 import re
 import sys
-import threading
 import time
 
 import grpc
@@ -24,7 +24,8 @@ from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server, free_port  # noqa: E402  after the path
+from callers import Callers  # noqa: E402  after the path
+from server_process import Server, free_port  # noqa: E402
 
 CALLERS = 16
 # Between two restarts, so that callers are back at the server that came back:
@@ -34,45 +35,26 @@ TEXT = "A call that is in flight when a server goes away. " * 5
 CONFIG = ROOT / "client/service_config.json"
 
 
-class Callers:
-    """Threads that call until stop(): each waits for its answer."""
+@contextlib.contextmanager
+def connected(addresses, policy):
+    """A call over a channel that chooses among the addresses by `policy`."""
+    request = encoder_pb2.EmbedRequest(inputs=[encoder_pb2.Input(text=TEXT)])
+    config = json.loads(CONFIG.read_text(encoding="utf-8"))
+    config["loadBalancingConfig"] = [{policy: {}}]
+    options = [("grpc.service_config", json.dumps(config)),
+               ("grpc.use_local_subchannel_pool", 1)]
 
-    def __init__(self, addresses):
-        self.answered = 0
-        self.lost = collections.Counter()
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._call, args=(addresses, policy))
-            for policy in ("pick_first", "round_robin") * (CALLERS // 2)]
-        for thread in self._threads:
-            thread.start()
+    def call():
+        try:
+            embed(request, timeout=60)
+        except grpc.RpcError as error:
+            raise RuntimeError(f"{policy}: {error.code().name}: "
+                               f"{error.details()}") from error
 
-    def stop(self):
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _call(self, addresses, policy):
-        request = encoder_pb2.EmbedRequest(
-            inputs=[encoder_pb2.Input(text=TEXT)])
-        config = json.loads(CONFIG.read_text(encoding="utf-8"))
-        config["loadBalancingConfig"] = [{policy: {}}]
-        options = [("grpc.service_config", json.dumps(config)),
-                   ("grpc.use_local_subchannel_pool", 1)]
-        with grpc.insecure_channel("ipv4:" + ",".join(addresses),
-                                   options) as channel:
-            embed = encoder_pb2_grpc.EncoderStub(channel).Embed
-            while not self._stopping.is_set():
-                try:
-                    embed(request, timeout=60)
-                    with self._lock:
-                        self.answered += 1
-                except grpc.RpcError as error:
-                    with self._lock:
-                        self.lost[f"{policy}: {error.code().name}: "
-                                  f"{error.details()}"] += 1
-                    self._stopping.wait(0.1)
+    with grpc.insecure_channel("ipv4:" + ",".join(addresses),
+                               options) as channel:
+        embed = encoder_pb2_grpc.EncoderStub(channel).Embed
+        yield call
 
 
 def main():
@@ -89,8 +71,10 @@ def main():
     try:
         for _ in range(2):
             servers.append(start(free_port()))
-        callers = Callers([server.address for server in servers])
-        try:
+        addresses = [server.address for server in servers]
+        with Callers([functools.partial(connected, addresses, policy)
+                      for policy in ("pick_first", "round_robin")
+                      * (CALLERS // 2)]) as callers:
             for i in range(count):
                 server = servers[i % 2]
                 code = server.stop()
@@ -102,14 +86,12 @@ def main():
                     faults.append(f"exit code {code}:\n{server.log()}")
                 servers[i % 2] = start(server.grpc)
                 time.sleep(PAUSE)
-        finally:
-            callers.stop()
     finally:
         for server in servers:
             server.kill()
     lost = sum(callers.lost.values())
     print(f"{count} restarts, {in_flight} calls in flight at TERM, "
-          f"{callers.answered} answered, {lost} lost")
+          f"{sum(callers.answered())} answered, {lost} lost")
     for what, times in callers.lost.most_common():
         faults.append(f"{times} x {what}")
     # A caller is elsewhere for a moment after each restart, not for long.

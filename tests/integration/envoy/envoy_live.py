@@ -27,7 +27,7 @@ import numpy as np
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 import proxy
-from proxy import Callers, Envoy
+from proxy import Envoy, callers_of
 from raw_http2 import RawHttp2
 from server_process import Server, eventually, free_port
 
@@ -67,12 +67,12 @@ class Check:
         try:
             with tempfile.TemporaryDirectory() as folder, \
                     self.envoy(folder, servers) as envoy:
-                with Callers(envoy.port, CALLERS) as callers:
+                with callers_of(envoy.port, CALLERS) as callers:
                     time.sleep(seconds)
                 counts = [self.count(server) for server in servers]
                 self.expect(not callers.lost, f"lost: {callers.lost}")
-                self.expect(sum(counts) >= callers.answered > 0,
-                            f"{counts} of {callers.answered}")
+                self.expect(sum(counts) >= sum(callers.answered()) > 0,
+                            f"{counts} of {callers.answered()}")
                 return counts
         finally:
             for server in servers:
@@ -84,7 +84,7 @@ class Check:
         try:
             with tempfile.TemporaryDirectory() as folder, \
                     self.envoy(folder, servers) as envoy:
-                with Callers(envoy.port, CALLERS) as callers:
+                with callers_of(envoy.port, CALLERS) as callers:
                     for i in range(rounds):
                         time.sleep(1)
                         server = servers[i % 2]
@@ -255,7 +255,7 @@ class Check:
         self.tls()
         print("\n".join(self.faults), file=sys.stderr)
         print(f"{even[0]} + {even[1]} calls in {self.options.seconds} s; "
-              f"{self.options.rounds} stops: {callers.answered} answered, "
+              f"{self.options.rounds} stops: {sum(callers.answered())} answered, "
               f"{retried} by a retry, {sum(callers.lost.values())} lost")
         return 1 if self.faults else 0
 

@@ -1,13 +1,11 @@
 """deploy/envoy's Envoy on loopback over given servers, for as long as `with`
 lasts, and callers that try each call once."""
 
-import collections
 import contextlib
 import json
 import pathlib
 import subprocess
 import sys
-import threading
 
 import grpc
 import yaml
@@ -16,8 +14,8 @@ from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy/envoy"
 sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import (  # noqa: E402  after the path
-    eventually, free_port, get)
+from callers import Callers  # noqa: E402  after the path
+from server_process import eventually, free_port, get  # noqa: E402
 
 TEXT = "A call that is in flight when a server goes away."
 
@@ -114,44 +112,17 @@ class Envoy:
         self._out.close()
 
 
-class Callers:
-    """Threads that call until the end of `with`, each call once: no retry is
-    theirs."""
+def callers_of(port, count):
+    """Callers that try each call once: no retry is theirs."""
+    request = encoder_pb2.EmbedRequest(inputs=[encoder_pb2.Input(text=TEXT)])
 
-    def __init__(self, port, count):
-        self.answered = 0
-        self.lost = collections.Counter()
-        self._port = port
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._call)
-                         for _ in range(count)]
-
-    def _call(self):
-        request = encoder_pb2.EmbedRequest(
-            inputs=[encoder_pb2.Input(text=TEXT)])
+    @contextlib.contextmanager
+    def connected():
         with grpc.insecure_channel(
-                f"127.0.0.1:{self._port}",
+                f"127.0.0.1:{port}",
                 [("grpc.enable_retries", 0),
                  ("grpc.use_local_subchannel_pool", 1)]) as channel:
             embed = encoder_pb2_grpc.EncoderStub(channel).Embed
-            while not self._stopping.is_set():
-                try:
-                    embed(request, timeout=60)
-                    with self._lock:
-                        self.answered += 1
-                except grpc.RpcError as error:
-                    with self._lock:
-                        self.lost[f"{error.code().name}: "
-                                  f"{error.details()}"] += 1
-                    self._stopping.wait(0.1)
+            yield lambda: embed(request, timeout=60)
 
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
+    return Callers([connected] * count)

@@ -21,7 +21,8 @@ import tempfile
 import time
 
 import monitoring
-from processes import Prometheus, Server, eventually, hurried, load
+from processes import (
+    Prometheus, Server, eventually, hurried, load, mistakes)
 
 SCENARIOS = {}
 HEALTHY_SECONDS = 12  # three windows
@@ -92,9 +93,10 @@ class Trouble:
             self.look()
             time.sleep(0.5)
 
-    def load(self, server, *flags):
+    def load(self, server, *flags, lasting=False):
         self.stack.enter_context(load(
-            self.options.programs / "encoderctl", server, *flags))
+            self.options.programs / "encoderctl", server, *flags,
+            lasting=lasting))
 
     def connect(self, server):
         self.stack.enter_context(
@@ -106,9 +108,20 @@ def healthy(trouble):
     """Under load, with one caller that makes mistakes."""
     server = trouble.server()
     trouble.watch(server)
-    trouble.load(server, "--concurrency=1", "--batch_size=2", "--words=8")
-    trouble.load(server, "--concurrency=1", "--batch_size=1", "--words=9999")
+    trouble.load(server, "--concurrency=1", "--batch_size=2", "--words=8",
+                 lasting=True)
+    trouble.stack.enter_context(
+        mistakes(trouble.options.programs / "encoderctl", server))
+
+    def calls(outcome):
+        return trouble.prometheus.value(
+            'sum(encoderd_requests_total{method="Embed",'
+            f'outcome="{outcome}"}})')
+
     trouble.look_for(HEALTHY_SECONDS)
+    at_end = {outcome: calls(outcome) for outcome in ("ok", "invalid")}
+    for outcome, count in at_end.items():  # and both go on
+        eventually(lambda o=outcome, c=count: calls(o) > c, f"calls: {outcome}")
 
 
 @scenario("EncoderdAbsent")

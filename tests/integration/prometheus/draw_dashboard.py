@@ -22,7 +22,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  after the choice of backend
 
 import monitoring
-from processes import Prometheus, Server, eventually, load
+from processes import Prometheus, Server, eventually, load, mistakes
 
 EVERY = 1  # seconds between scrapes
 RATE = "8s"  # what Grafana takes for $__rate_interval then: four and more
@@ -171,7 +171,8 @@ def story(options, stack, folder):
     start = time.time()
 
     def call(server, seconds, *flags):
-        with load(options.programs / "encoderctl", server, *flags):
+        with load(options.programs / "encoderctl", server, *flags,
+                  lasting=True):
             time.sleep(seconds)
 
     with load(options.programs / "encoderctl", other, "--stream", "--words=6",
@@ -184,8 +185,7 @@ def story(options, stack, folder):
                   "--batch_size=4", "--words=32", "--timeout=200ms"):
             call(first, part, "--concurrency=64", "--batch_size=16",
                  "--words=64")
-        with load(options.programs / "encoderctl", first, "--concurrency=1",
-                  "--batch_size=1", "--words=9000"):
+        with mistakes(options.programs / "encoderctl", first):
             call(first, part, "--concurrency=4", "--batch_size=1",
                  "--words=24")
     other.kill()

@@ -17,7 +17,8 @@ import yaml
 import monitoring
 
 sys.path.insert(0, str(monitoring.ROOT / "tests/support"))
-from server_process import (  # noqa: E402, F401  after the path
+from callers import Callers  # noqa: E402  after the path
+from server_process import (  # noqa: E402, F401
     Server, eventually, free_port, get)
 
 
@@ -116,13 +117,32 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def load(encoderctl, server, *flags):
-    """encoderctl bench for as long as the block lasts."""
+def load(encoderctl, server, *flags, lasting=False):
+    """encoderctl bench for as long as the block lasts. lasting: RuntimeError
+    where it ended before, as it does at an input that is at fault."""
     process = subprocess.Popen(
         [encoderctl, "bench", f"--target=127.0.0.1:{server.grpc}",
          "--duration=10m", "--progress=never", *flags],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield process
+        if lasting and process.poll() is not None:
+            raise RuntimeError(f"the load {flags} ended: {process.args}")
     finally:
         end(process)
+
+
+@contextlib.contextmanager
+def mistakes(encoderctl, server):
+    """A caller whose texts are too long, one after the other."""
+    def call():
+        done = subprocess.run(
+            [encoderctl, "embed", f"--target=127.0.0.1:{server.grpc}"],
+            input="word " * 9000, text=True, capture_output=True, check=False)
+        if "INPUT_TOO_LONG" not in done.stderr:
+            raise RuntimeError(f"{done.args}: {done.returncode} {done.stderr}")
+
+    with Callers([lambda: contextlib.nullcontext(call)]) as callers:
+        yield callers
+        eventually(lambda: callers.lost or all(callers.answered()), "a mistake")
+    callers.check()

@@ -1,6 +1,5 @@
 #include "engine/fingerprint.h"
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/io/sha256.h"
@@ -58,12 +57,12 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
       Line("default_prompt", config.default_prompt_name));
   Encoding pair;
   const absl::Status paired =
-      tokenizer.EncodePair("a", "b", {}, scratch.get(), &pair);
+      tokenizer.EncodePair("a", "b, b", {}, scratch.get(), &pair);
   if (!paired.ok()) return paired;
   absl::StrAppend(&text, "pair ", absl::StrJoin(pair.token_ids, " "), "\n");
-  if (config.type_vocab_size > 1 &&
-      absl::c_all_of(pair.segment_ids, [](int32_t id) { return id == 0; })) {
-    absl::StrAppend(&text, "pairs of one segment\n");
+  if (config.type_vocab_size > 1) {
+    absl::StrAppend(&text, "segments ", absl::StrJoin(probe.segment_ids, " "),
+                    " and ", absl::StrJoin(pair.segment_ids, " "), "\n");
   }
   for (const LayerSpec& layer : config.layers) {
     absl::StrAppend(&text, "layer ", layer.rotation, " ", layer.reach.left, " ",

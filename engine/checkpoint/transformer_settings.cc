@@ -141,7 +141,7 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
 absl::StatusOr<int64_t> ModelMaxLength(const JsonFields& fields) {
   // transformers still reads the key of its oldest versions.
   constexpr char kOldest[] = "max_len";
-  const bool is_old = fields.Find(kModelMaxLength) == nullptr &&
+  const bool is_old = !fields.object().contains(kModelMaxLength) &&
                       fields.Find(kOldest) != nullptr;
   const absl::StatusOr<double> length =
       fields.Number(is_old ? kOldest : kModelMaxLength, 1,

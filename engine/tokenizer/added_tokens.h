@@ -3,7 +3,8 @@
 //
 // A token is looked for either in the original text or (`normalized`) in the
 // normalized one. Among tokens that start at one place the longest wins; found
-// tokens do not overlap. Constant after Build; thread-safe.
+// tokens do not overlap, but one of spaces may be found again in those that the
+// one before stripped. Constant after Build; thread-safe.
 #ifndef ENCODERD_ENGINE_TOKENIZER_ADDED_TOKENS_H_
 #define ENCODERD_ENGINE_TOKENIZER_ADDED_TOKENS_H_
 
@@ -45,7 +46,8 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
 
-  // Replaces *pieces; together they cover `text`, well-formed UTF-8, in order.
+  // Replaces *pieces; together they cover `text`, well-formed UTF-8, in order
+  // of their starts.
   void Split(absl::string_view text, std::vector<Piece>* pieces) const;
 
  private:

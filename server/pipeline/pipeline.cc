@@ -183,12 +183,11 @@ absl::Status Pipeline::WithPause(absl::Status status) {
 absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
                                                        absl::Time now) {
   observer_.StageDuration(Stage::kTokenize, now - call->submitted_at);
-  if (call->fate() == Call::Fate::kGone) {
+  const Call::Fate fate = call->fate();
+  if (fate == Call::Fate::kGone)
     observer_.Cancelled(Stage::kTokenize, call->inputs.size());
-    return std::vector<int32_t>();
-  }
-  // It threw: its inputs are not all there.
-  if (!call->alive()) return std::vector<int32_t>();
+  // Where it threw, its inputs are not all there.
+  if (fate != Call::Fate::kAlive) return std::vector<int32_t>();
   absl::Status status = call->inputs.Check();
   if (status.ok()) {
     status = WithPause(call->permit.Settle(call->inputs.tokens()));

@@ -118,8 +118,10 @@ TEST(StreamLifeTest, DrainingEndsAStreamWellThatHasSentEverything) {
       if (before) stream.HalfClose();
       std::thread drain([&] { EXPECT_TRUE(server.server().Drain()); });
       v1::EmbedResponse response;
-      EXPECT_TRUE(Eventually(
-          [&] { return !server.Embed(TextRequest({""}), &response).ok(); }));
+      EXPECT_TRUE(Eventually([&] {
+        return ReadError(server.Embed(TextRequest({""}), &response)).reason ==
+               "DRAINING";
+      }));
       if (!before) stream.HalfClose();
       absl::SleepFor(time / 10);
       server.model().device().OpenGate();

@@ -66,21 +66,29 @@ constexpr absl::string_view kSpecialTokens[] = {
     "pad_token", "cls_token", "mask_token"};
 
 // "image_token": transformers 5 takes each such key for a special token.
-bool IsOtherToken(absl::string_view key, const Json& value) {
+bool IsOtherToken(absl::string_view file, absl::string_view key,
+                  const Json& value) {
   if (!absl::EndsWith(key, "_token") ||
       absl::c_linear_search(kSpecialTokens, key))
     return false;
   return value.is_string() ||
-         (value.is_object() && value.value("__type", "") == "AddedToken");
+         (value.is_object() &&
+          (file == kMapFile || value.value("__type", Json()) == "AddedToken"));
 }
 
-// The special tokens that a file names, in transformers' order.
+// An id, until there is one: of tokens that transformers takes in the order of
+// their keys in the file, which is not kept here.
+constexpr int32_t kInOrderOfKeys = -1;
+
+// The special tokens that a file names, in transformers' order otherwise.
 absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
   std::vector<AddedToken> out;
-  const auto read = [&](const Json& json, absl::string_view key) {
+  const auto read = [&](const Json& json, absl::string_view key,
+                        int32_t id = 0) {
     absl::StatusOr<AddedToken> token = tokenizer_config::ReadToken(
         json, absl::StrCat(fields.name(), ": ", key), /*special=*/true);
     if (!token.ok()) return token.status();
+    token->id = id;
     if (!token->content.empty()) out.push_back(*std::move(token));
     return absl::OkStatus();
   };
@@ -90,23 +98,27 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
     const absl::Status status = read(*token, key);
     if (!status.ok()) return status;
   }
-  for (const char* key : {"additional_special_tokens", "extra_special_tokens",
-                          "model_specific_special_tokens"}) {
-    const Json* const tokens = fields.Find(key);
-    if (tokens == nullptr) continue;
-    // An object gives each a name.
-    if (!tokens->is_structured())
-      return fields.Bad(key, "expected an array or an object");
-    for (const auto& token : tokens->items()) {
-      const absl::Status status =
-          read(token.value(), absl::StrCat(key, "[", token.key(), "]"));
-      if (!status.ok()) return status;
-    }
-  }
   for (const auto& member : fields.object().items()) {
-    if (!IsOtherToken(member.key(), member.value())) continue;
-    const absl::Status status = read(member.value(), member.key());
+    if (!IsOtherToken(fields.name(), member.key(), member.value())) continue;
+    const absl::Status status =
+        read(member.value(), member.key(), kInOrderOfKeys);
     if (!status.ok()) return status;
+  }
+  for (const bool named : {true, false}) {  // an object gives each a name
+    for (const char* key : {"additional_special_tokens", "extra_special_tokens",
+                            "model_specific_special_tokens"}) {
+      const Json* const tokens = fields.Find(key);
+      if (tokens == nullptr) continue;
+      if (!tokens->is_structured())
+        return fields.Bad(key, "expected an array or an object");
+      if (tokens->is_object() != named) continue;
+      for (const auto& token : tokens->items()) {
+        const absl::Status status =
+            read(token.value(), absl::StrCat(key, "[", token.key(), "]"),
+                 named ? kInOrderOfKeys : 0);
+        if (!status.ok()) return status;
+      }
+    }
   }
   return out;
 }
@@ -143,8 +155,19 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
     if (known.insert(token.content).second) added.push_back(std::move(token));
   if (added.empty()) return absl::OkStatus();
   const VocabularyIndex vocabulary = IndexVocabulary(spec->vocabulary);
+  const AddedToken* by_key = nullptr;  // and without an entry
   for (AddedToken& token : added) {
     const auto entry = vocabulary.find(token.content);
+    if (entry == vocabulary.end() && token.id == kInOrderOfKeys) {
+      if (by_key != nullptr) {
+        return absl::UnimplementedError(absl::StrCat(
+            fields.name(), ": the vocabulary lacks the tokens ",
+            Quote(by_key->content), " and ", Quote(token.content),
+            ", whose ids the order of their keys would give, which is not "
+            "supported; save the tokenizer again"));
+      }
+      by_key = &token;
+    }
     token.id = entry != vocabulary.end() ? entry->second : next++;
   }
   spec->remarks.notes.push_back(

@@ -119,10 +119,28 @@ absl::Status OverrideByteLevel(const JsonFields& fields, bool is_gpt2,
   return absl::OkStatus();
 }
 
-bool SetsNormalizer(const JsonFields& fields) {
-  return absl::c_any_of(
+// For a class of BERT's kind next to a tokenizer.json without a normalizer.
+absl::Status AddNormalizer(const JsonFields& fields, absl::string_view name,
+                           TokenizerSpec* spec) {
+  const bool sets = absl::c_any_of(
       std::initializer_list<Setting>{kLowercase, kAccents, kChinese},
       [&](const Setting& x) { return fields.Find(x.key) != nullptr; });
+  if (!sets) {
+    spec->remarks.warnings.push_back(absl::StrCat(
+        "tokenizer.json's normalizer null applies; transformers would use "
+        "BertNormalizer, because ",
+        tokenizer_config::kFile, " does not set ", kLowercase.key));
+    return absl::OkStatus();
+  }
+  BertNormalizerOptions bert;
+  TokenizerRemarks replaced;  // nothing is
+  const absl::Status status = OverrideBert(fields, &bert, &replaced);
+  if (!status.ok()) return status;
+  spec->normalizer = {bert};
+  spec->remarks.notes.push_back(absl::StrCat(
+      tokenizer_config::kFile, ": its ", name,
+      " normalizes texts, which tokenizer.json does not, as in transformers"));
+  return absl::OkStatus();
 }
 
 // The class, without "Fast"; that of the model_type where no file names one.
@@ -147,13 +165,9 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
   auto& normalizer = spec->normalizer;
   const bool is_bert = absl::c_linear_search(kBert, name);
   if (status.ok() && normalizer.empty() && is_bert && !name.empty() &&
-      std::holds_alternative<WordPieceOptions>(spec->model) &&
-      SetsNormalizer(fields)) {
-    normalizer.emplace_back(BertNormalizerOptions());
-    spec->remarks.notes.push_back(
-        absl::StrCat(tokenizer_config::kFile, ": its ", name,
-                     " normalizes texts, which tokenizer.json does not, as in "
-                     "transformers"));
+      std::holds_alternative<WordPieceOptions>(spec->model)) {
+    status = AddNormalizer(fields, name, spec);
+    return status.ok() ? AddConfigTokens(folder, fields, spec) : status;
   }
   auto* const bert =
       normalizer.size() == 1

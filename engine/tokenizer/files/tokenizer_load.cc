@@ -71,10 +71,18 @@ void Lowercase(TokenizerSpec* spec) {
 }
 
 // Classes that give a model segment ids where model_input_names does not say.
-constexpr absl::string_view kGiveSegments[] = {
-    "BertTokenizer",      "ConvBertTokenizer",   "ElectraTokenizer",
-    "LayoutLMTokenizer",  "LxmertTokenizer",     "MobileBertTokenizer",
-    "RetriBertTokenizer", "SqueezeBertTokenizer"};
+constexpr absl::string_view kGiveSegments[] = {"BertTokenizer",
+                                               "ConvBertTokenizer",
+                                               "DPRContextEncoderTokenizer",
+                                               "DPRQuestionEncoderTokenizer",
+                                               "DebertaTokenizer",
+                                               "DebertaV2Tokenizer",
+                                               "ElectraTokenizer",
+                                               "FNetTokenizer",
+                                               "LayoutLMTokenizer",
+                                               "LxmertTokenizer",
+                                               "MobileBertTokenizer",
+                                               "SqueezeBertTokenizer"};
 
 absl::Status SegmentsNotSupported(absl::string_view why) {
   return absl::UnimplementedError(absl::StrCat(
@@ -93,10 +101,11 @@ absl::Status SettleSegments(const std::string& folder, bool refuse,
   const JsonFields fields(*config, tokenizer_config::kFile);
   const Json* const names = fields.Find(kNames);
   if (names == nullptr) {
+    if (!refuse) return absl::OkStatus();
     const auto read = tokenizer_config::ReadClass(folder, fields);
     if (!read.ok()) return read.status();
-    if (refuse && absl::c_linear_search(kGiveSegments,
-                                        absl::StripSuffix(read->name, "Fast")))
+    if (absl::c_linear_search(kGiveSegments,
+                              absl::StripSuffix(read->name, "Fast")))
       return SegmentsNotSupported(
           absl::StrCat("a ", read->name, " gives token_type_ids"));
     return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -218,6 +219,36 @@ TEST_F(ModelTest, TheFingerprintIsThatOfTheVectors) {
   EXPECT_NE(scaled, pooled_otherwise);
   other.seed += 1;
   EXPECT_NE(fingerprint(), scaled);
+}
+
+TEST_F(ModelTest, TheFingerprintIsOfTheTemplatesSegments) {
+  std::ifstream file(folder_.Path("vocab.txt"));
+  nlohmann::json json = nlohmann::json::parse(R"({"added_tokens": [],
+      "normalizer": null, "pre_tokenizer": {"type": "BertPreTokenizer"},
+      "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {}},
+      "post_processor": {"type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                   {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                 {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"[CLS]": {"id": "[CLS]", "tokens": ["[CLS]"]}}}})");
+  int id = 0;
+  for (std::string word; std::getline(file, word); ++id)
+    json["model"]["vocab"][word] = id;
+  json["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {
+      json["model"]["vocab"]["[CLS]"]};
+  std::set<std::string> all;
+  for (const char* place :
+       {"/single/0/SpecialToken/type_id", "/single/1/Sequence/type_id",
+        "/pair/1/SpecialToken/type_id", "/pair/2/Sequence/type_id"}) {
+    nlohmann::json changed = json;
+    auto& value =
+        changed["post_processor"][nlohmann::json::json_pointer(place)];
+    value = 1 - value.get<int>();
+    folder_.Write("tokenizer.json", changed.dump());
+    EXPECT_TRUE(all.insert(Load().value()->info().fingerprint).second) << place;
+  }
 }
 
 TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {

@@ -58,6 +58,7 @@ TEST(TransformerSettingsTest, ReadsTheOldNameOfTheLongestLength) {
   EXPECT_EQ(*length(R"({"max_len": 10})"), 10);
   EXPECT_EQ(*length(R"({"max_len": 10, "model_max_length": 20})"), 20);
   EXPECT_EQ(*length("{}"), 0);
+  EXPECT_EQ(*length(R"({"max_len": 10, "model_max_length": null})"), 0);
   EXPECT_THAT(length(R"({"max_len": 0})"), IsError(kDataLoss, "max_len"));
 }
 

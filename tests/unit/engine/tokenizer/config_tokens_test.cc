@@ -84,6 +84,19 @@ TEST_F(ConfigTokensTest, LooksForSpecialTokensThatAreNamed) {
 }
 
 // The next free id, which a padded table has a row for.
+TEST_F(ConfigTokensTest, GivesTokensWithNamesTheirIdsBeforeThoseOfLists) {
+  const auto tokenizer = Load(R"({"additional_special_tokens": ["<x>"],
+      "extra_special_tokens": ["<y>"], "z_token": "<z>"})");
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "<z><x><y>"), ElementsAre(8, 9, 10));
+  EXPECT_THAT(
+      Load(R"({"z_token": "<z>", "a_token": "<a>"})"),
+      IsError(kUnsupported, "the vocabulary lacks the tokens '<a>' and '<z>'"));
+  EXPECT_THAT(Load(R"({"z_token": "<z>", "a_token": "a"})"), IsOk());
+  EXPECT_THAT(Load(R"({"add_z_token": true, "z_token": {"__type": 5}})"),
+              IsOk());
+}
+
 TEST_F(ConfigTokensTest, GivesNewTokensTheNextIds) {
   folder_.Write(kConfig, R"({"bos_token": "[one]", "eos_token": "[two]"})");
   const auto ids = [this](int32_t rows) {
@@ -121,7 +134,13 @@ TEST_F(ConfigTokensTest, ReadsThemForAVocabulary) {
 
 // Files of older versions, which count without added_tokens_decoder.
 TEST_F(ConfigTokensTest, ReadsTheFilesOfOlderVersions) {
-  folder_.Write("special_tokens_map.json", R"({"sep_token": "[x]"})");
+  for (const char* const map :
+       {R"({"image_token": {"content": "[x]"}})", R"({"sep_token": "[x]"})"}) {
+    folder_.Write("special_tokens_map.json", map);
+    const auto tokenizer = Load("{}");
+    ASSERT_THAT(tokenizer, IsOk()) << map;
+    EXPECT_THAT(Ids(**tokenizer, "a[x]"), ElementsAre(2, 4)) << map;
+  }
   auto tokenizer = Load("{}");
   ASSERT_THAT(tokenizer, IsOk());
   EXPECT_THAT(Ids(**tokenizer, "a[x]b"), ElementsAre(2, 4, 3));

@@ -90,20 +90,30 @@ TEST_F(BertOverridesTest, GivesABertTokenizerANormalizer) {
   Json json = Json::parse(file);
   json["normalizer"] = nullptr;
   folder_.Write("tokenizer.json", json.dump());
+  TokenizerRemarks remarks;
   const auto ids = [&](const char* config) {
     folder_.Write(kConfig, config);
     const auto tokenizer = Tokenizer::Load(folder_.path());
     EXPECT_THAT(tokenizer, IsOk());
+    remarks = (*tokenizer)->remarks();
     return Ids(**tokenizer, kText);
   };
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer"})"),
               ElementsAre(1, 3, 4));
+  EXPECT_THAT(remarks.warnings,
+              ElementsAre("tokenizer.json's normalizer null applies; "
+                          "transformers would use BertNormalizer, because "
+                          "tokenizer_config.json does not set do_lower_case"));
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer",
                       "do_lower_case": true})"),
               ElementsAre(2, 2, 5, 5));
   EXPECT_THAT(ids(R"({"tokenizer_class": "BertTokenizer",
                       "do_lower_case": false})"),
               ElementsAre(1, 3, 5, 5));
+  EXPECT_THAT(remarks.notes,
+              ElementsAre("tokenizer_config.json: its BertTokenizer normalizes "
+                          "texts, which tokenizer.json does not, as in "
+                          "transformers"));
   EXPECT_THAT(ids(R"({"tokenizer_class": "PreTrainedTokenizerFast",
                       "do_lower_case": true})"),
               ElementsAre(1, 3, 4));

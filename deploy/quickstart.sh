@@ -123,14 +123,16 @@ begin "model" "a second; the first time, as long as a download of 84 MB"
 model=$(deploy/fetch-model.sh)
 echo "$model"
 
-server=
-# stop: returns the server's exit code, 0 where none is running.
+stopped=false
+# stop: returns the server's exit code, 0 where none is running. The server is
+# the only job in the background: $! names it from its first moment on, so that
+# a Ctrl-C just then leaves none behind.
 stop() {
   local code=0
-  if [[ -n $server ]]; then
-    kill -TERM "$server" 2> /dev/null || true
-    wait "$server" || code=$?
-    server=
+  if ! $stopped && [[ -n ${!-} ]]; then
+    kill -TERM "$!" 2> /dev/null || true
+    wait "$!" || code=$?
+    stopped=true
   fi
   return "$code"
 }
@@ -211,4 +213,4 @@ Other models: deploy/fetch-model.sh --list
 Ctrl-C stops the server.
 EOF
 wait "$server"
-server=
+stopped=true

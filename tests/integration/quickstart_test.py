@@ -13,7 +13,7 @@ from scripts_support import ROOT, ScriptCase
 
 # Ready at once. By TERM it ends as the server does, or with another code.
 SERVER = ("trap 'echo stopping; rm ready; kill $!; exit {code}' TERM\n"
-          "sleep 60 & touch ready; wait")
+          "sleep 60 > /dev/null 2>&1 & touch ready; wait")
 GOOD_SERVER, BAD_SERVER = SERVER.format(code=0), SERVER.format(code=3)
 READY = "[[ -e ready ]]; exit"
 

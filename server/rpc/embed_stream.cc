@@ -194,7 +194,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     for (const std::string& reason : answer.rejected) {
       held->job.model().metrics->Rejected(reason);
     }
-    Push(id, std::move(answer.bytes));
+    Push(id, answer.bytes);
   } else {
     AnswerError(id, held->job.request_id(), published);
   }
@@ -205,11 +205,11 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
   v1::EmbedResponse response;
   response.set_request_id(request_id);
   *response.mutable_error() = ToRpcStatus(published);
-  grpc::ByteBuffer answer = SerializeMessage(response);
+  const grpc::ByteBuffer answer = SerializeMessage(response);
   environment_.unread->AddError(shared_from_this(), context_.connection(),
                                 static_cast<int64_t>(answer.Length()),
                                 absl::Now());
-  Push(id, std::move(answer));
+  Push(id, answer);
 }
 
 void EmbedStream::Enter() {

@@ -97,7 +97,11 @@ CHANGES = {
         "unk_token": ["[PAD]", "<pad>", GONE], "mask_token": ["or", GONE],
         "padding_side": ["left"], "truncation_side": ["left"],
         "clean_up_tokenization_spaces": [True, False],
-        "model_input_names": [["input_ids", "attention_mask"]],
+        "model_input_names": [["input_ids", "attention_mask"],
+                              ["input_ids", "token_type_ids",
+                               "attention_mask"]],
+        "image_token": ["or"], "max_len": [10],
+        "model_specific_special_tokens": [{"name": "or"}],
         "added_tokens_decoder": [
             {"9": dict(TOKEN, content="brackets")},
             {"103": dict(TOKEN, content="[MASK]", single_word=True)}],
@@ -108,7 +112,10 @@ CHANGES = {
         "do_basic_tokenize": [False], "trim_offsets": [False],
         "use_fast": [False], "max_length": [8], "keep_accents": [True],
     },
-    "special_tokens_map.json": {"additional_special_tokens": [["or"]]},
+    "special_tokens_map.json": {"additional_special_tokens": [["or"]],
+                                "image_token": [dict(TOKEN, content="or")]},
+    # Of BERT's kind alone it is built again.
+    "tokenizer.json": {"normalizer": [None]},
     "added_tokens.json": {"or": [5]},
     SENTENCE: {
         "max_seq_length": [10, 100, None, GONE], "do_lower_case": [True],

@@ -48,26 +48,31 @@ TEST(AttackTest, HealthRefusesWhatTheParserWouldPayFor) {
   }
 }
 
+constexpr char kInspect[] = "/encoderd.v1.Encoder/InspectPositions";
+
+// A request whose answer holds a cosine matrix of all rows.
+std::string AllRows() {
+  v1::InspectPositionsRequest request;
+  request.set_cosine(true);
+  request.set_row_count(128);
+  return request.SerializeAsString();
+}
+
 // A window of 0: what is answered lies in our memory.
 TEST(AttackTest, AnswersThatNobodyReadsAreBounded) {
   FakeModelOptions fake;
   ServerConfig config = TestConfig();
   config.max_unread_answer_bytes = 1 << 20;
   TestServer server(fake, config);
-  // Each answer holds a cosine matrix of all rows.
-  v1::InspectPositionsRequest request;
-  request.set_cosine(true);
-  request.set_row_count(128);
-  const std::string path = "/encoderd.v1.Encoder/InspectPositions";
   v1::InspectPositionsResponse whole;
-  ASSERT_TRUE(server.CallRaw(path, request.SerializeAsString(), &whole).ok());
+  ASSERT_TRUE(server.CallRaw(kInspect, AllRows(), &whole).ok());
   const auto answer = static_cast<int64_t>(whole.ByteSizeLong());
   const auto calls =
       static_cast<int>(3 * config.max_unread_answer_bytes / answer);
 
   RawHttp2 deaf(server.server().grpc_port());
   for (int i = 0; i < calls; ++i) {
-    deaf.HalfClose(deaf.Call(path, request.SerializeAsString()));
+    deaf.HalfClose(deaf.Call(kInspect, AllRows()));
     const auto ended = [&] {
       return TestServer::Sample(
                  server.MetricsText(),
@@ -83,24 +88,20 @@ TEST(AttackTest, AnswersThatNobodyReadsAreBounded) {
                          "encoderd_rejections_total{reason=\"QUEUE_FULL\""),
       0);
   // Whoever reads is answered.
-  EXPECT_TRUE(server.CallRaw(path, request.SerializeAsString(), &whole).ok());
+  EXPECT_TRUE(server.CallRaw(kInspect, AllRows(), &whole).ok());
 }
 
 TEST(AttackTest, CallsWhoseAnswersNobodyReadsAreResetAfterTenSeconds) {
   ServerConfig config = TestConfig();
   config.max_unread_answer_bytes = 1 << 17;
   TestServer server({}, config);
-  v1::InspectPositionsRequest request;
-  request.set_cosine(true);
-  request.set_row_count(128);
-  const std::string path = "/encoderd.v1.Encoder/InspectPositions";
   const absl::Time begun = absl::Now();
   RawHttp2 deaf(server.server().grpc_port());
   deaf.Call("/encoderd.v1.Encoder/EmbedStream",
             Request("1", {"x"}).SerializeAsString());
   EXPECT_TRUE(Eventually([&] { return Unread(server) > 0; }));
   const int64_t of_stream = Unread(server);
-  deaf.HalfClose(deaf.Call(path, request.SerializeAsString()));
+  deaf.HalfClose(deaf.Call(kInspect, AllRows()));
   EXPECT_TRUE(Eventually([&] { return Unread(server) > of_stream; }));
 
   // Whoever reads gets more than the limit leaves; it makes room.
@@ -108,7 +109,7 @@ TEST(AttackTest, CallsWhoseAnswersNobodyReadsAreResetAfterTenSeconds) {
   EXPECT_TRUE(Eventually([&] {
     absl::SleepFor(absl::Milliseconds(100));
     // Refused while its own answer before counts as unread.
-    server.CallRaw(path, request.SerializeAsString(), &whole);
+    server.CallRaw(kInspect, AllRows(), &whole);
     return TestServer::Sample(server.MetricsText(),
                               "encoderd_unread_answers_cut_total") == 2;
   }));
@@ -116,7 +117,7 @@ TEST(AttackTest, CallsWhoseAnswersNobodyReadsAreResetAfterTenSeconds) {
   EXPECT_TRUE(deaf.ReadUntil(RawHttp2::kResetStream));  // EmbedStream's
   EXPECT_TRUE(deaf.ReadUntil(RawHttp2::kResetStream));
   EXPECT_TRUE(Eventually([&] { return Unread(server) == 0; }));
-  EXPECT_TRUE(server.CallRaw(path, request.SerializeAsString(), &whole).ok());
+  EXPECT_TRUE(server.CallRaw(kInspect, AllRows(), &whole).ok());
 }
 
 // Some clients send their largest number of hours for "no deadline".
@@ -262,8 +263,8 @@ TEST(AttackTest, WhoPingsInAHurryIsCutOffAlone) {
 
 // Calls over a channel as callers have it, until its connection has gone three
 // times after an answer: what a GOAWAY does not cover gRPC sends again, so that
-// no call fails.
-void ExpectNewConnections(TestServer& server, absl::Duration pause) {
+// no call fails. wait: how long after an answer it may take to go.
+void ExpectNewConnections(TestServer& server, absl::Duration wait) {
   const auto channel = grpc::CreateChannel(
       absl::StrCat("127.0.0.1:", server.server().grpc_port()),
       grpc::InsecureChannelCredentials());
@@ -276,7 +277,8 @@ void ExpectNewConnections(TestServer& server, absl::Duration pause) {
     const grpc::Status status =
         stub->Embed(&context, TextRequest({"x"}), &response);
     EXPECT_TRUE(status.ok()) << gone << " " << status.error_message();
-    absl::SleepFor(pause);
+    channel->WaitForStateChange(GRPC_CHANNEL_READY,
+                                absl::ToChronoTime(absl::Now() + wait));
     if (channel->GetState(false) == GRPC_CHANNEL_IDLE) ++gone;
     return gone == 3;
   })) << gone;
@@ -288,7 +290,8 @@ TEST(AttackTest, AnIdleConnectionIsAskedToClose) {
   TestServer server({}, config);
   RawHttp2 idle(server.server().grpc_port());
   EXPECT_TRUE(idle.ReadUntil(RawHttp2::kGoAway));
-  ExpectNewConnections(server, absl::Milliseconds(60));
+  // A call that came just as the connection is closed would be lost with it.
+  ExpectNewConnections(server, kPatience);
 }
 
 TEST(AttackTest, AnOldConnectionIsAskedToCloseAndLosesNoCall) {

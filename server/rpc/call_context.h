@@ -76,9 +76,6 @@ class CallContext {
     return ToGrpcStatus(published);
   }
 
-  // Only while the call is not over, which its callers ensure.
-  grpc::CallbackServerContext* operator->() const { return context_; }
-
   // Resets the call, unless it is over.
   void Cancel() {
     absl::MutexLock lock(&mu_);

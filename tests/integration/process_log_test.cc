@@ -39,9 +39,7 @@ TEST(ProcessLogTest, ALogThatNobodyReadsHoldsNobodyUp) {
   Served served("load_ms:0");
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   const auto lost = [&] {
-    return TestServer::Sample(
-        TestServer::GetFrom(PortOf(served.http_address), "/metrics").second,
-        "encoderd_log_lines_lost_total");
+    return served.Sample("encoderd_log_lines_lost_total");
   };
   // "throw" is logged; a pipe takes some hundred such lines.
   for (int i = 0; i < 5000 && lost() == 0; ++i) {

@@ -100,13 +100,8 @@ TEST(ProcessTest, ADeviceThatNeverAnswersDoesNotKeepTheProcess) {
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   grpc::Status status;
   std::thread caller([&] { status = served.Embed("x"); });
-  const auto accepted = [&] {
-    return TestServer::Sample(
-               TestServer::GetFrom(PortOf(served.http_address), "/metrics")
-                   .second,
-               "encoderd_input_tokens_count") == 1;
-  };
-  EXPECT_TRUE(Eventually(accepted));
+  EXPECT_TRUE(Eventually(
+      [&] { return served.Sample("encoderd_input_tokens_count") == 1; }));
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
   caller.join();
@@ -170,13 +165,9 @@ TEST(ProcessTest, TheFirstTermAfterALostDeviceHurriesNothing) {
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   grpc::Status status;
   std::thread caller([&] { status = served.Embed("x", kPatience, "slow"); });
-  const auto accepted = [&] {
-    return TestServer::Sample(
-               TestServer::GetFrom(PortOf(served.http_address), "/metrics")
-                   .second,
-               "encoderd_input_tokens_count{model=\"slow\"}") == 1;
-  };
-  EXPECT_TRUE(Eventually(accepted));
+  EXPECT_TRUE(Eventually([&] {
+    return served.Sample("encoderd_input_tokens_count{model=\"slow\"}") == 1;
+  }));
   while (served.Embed("x", kPatience, "fake").ok())
     ;
   EXPECT_NE(served.process.WaitForLine("event=draining"), "");

@@ -63,6 +63,11 @@ class Served {
     v1::EmbedResponse response;
     return v1::Encoder::NewStub(channel)->Embed(&context, request, &response);
   }
+  // As TestServer::Sample.
+  double Sample(const std::string& series) const {
+    return TestServer::Sample(
+        TestServer::GetFrom(PortOf(http_address), "/metrics").second, series);
+  }
 
   Process process;
   std::string address;

@@ -38,11 +38,11 @@ std::string Count(size_t count, absl::string_view first) {
   return absl::StrCat(count, ", such as ", Quote(first));
 }
 
-// Says how many differed.
-size_t TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec,
-                 absl::string_view* first) {
+// Returns the contents of the tokens whose flags were others.
+std::vector<absl::string_view> TakeFlags(const std::vector<AddedToken>& decoder,
+                                         TokenizerSpec* spec) {
   const ByContent index = IndexAdded(*spec);
-  size_t changed = 0;
+  std::vector<absl::string_view> changed;
   for (const AddedToken& token : decoder) {
     AddedToken& held = spec->added_tokens[index.at(token.content)];
     const std::pair<bool, bool*> flags[] = {
@@ -56,7 +56,7 @@ size_t TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec,
       differs = differs || *to != flag;
       *to = flag;
     }
-    if (differs && changed++ == 0) *first = token.content;
+    if (differs) changed.push_back(token.content);
   }
   return changed;
 }
@@ -195,8 +195,7 @@ absl::Status AddVocabularyTokens(const std::string& folder,
       tokenizer_config::ReadDecoder(config, spec->added_tokens, vocabulary_file,
                                     "; save the tokenizer as tokenizer.json");
   if (!decoder.ok()) return decoder.status();
-  absl::string_view first;
-  TakeFlags(*decoder, spec, &first);
+  TakeFlags(*decoder, spec);
   return AddSpecialTokens(config, spec);
 }
 
@@ -207,13 +206,13 @@ absl::Status AddConfigTokens(const std::string& folder,
                                     "tokenizer.json",
                                     "; save the tokenizer again");
   if (!decoder.ok()) return decoder.status();
-  absl::string_view first;
-  if (const size_t changed = TakeFlags(*decoder, spec, &first); changed > 0) {
+  const std::vector<absl::string_view> changed = TakeFlags(*decoder, spec);
+  if (!changed.empty()) {
     spec->remarks.notes.push_back(absl::StrCat(
         tokenizer_config::kFile,
         ": its flags of tokens replace those of tokenizer.json, as in "
         "transformers: ",
-        Count(changed, first)));
+        Count(changed.size(), changed.front())));
   }
   absl::Status status = AddSpecialTokens(config, spec);
   if (!status.ok() || config.Find("added_tokens_decoder") != nullptr)

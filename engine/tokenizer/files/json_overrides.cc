@@ -164,17 +164,16 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
   absl::Status status = tokenizer_config::CheckCommon(fields, &spec->remarks);
   auto& normalizer = spec->normalizer;
   const bool is_bert = absl::c_linear_search(kBert, name);
-  if (status.ok() && normalizer.empty() && is_bert && !name.empty() &&
-      std::holds_alternative<WordPieceOptions>(spec->model)) {
-    status = AddNormalizer(fields, name, spec);
-    return status.ok() ? AddConfigTokens(folder, fields, spec) : status;
-  }
   auto* const bert =
       normalizer.size() == 1
           ? std::get_if<BertNormalizerOptions>(&normalizer.front())
           : nullptr;
   if (status.ok() && bert != nullptr && is_bert) {
     status = OverrideBert(fields, bert, &spec->remarks);
+  }
+  if (status.ok() && normalizer.empty() && is_bert && !name.empty() &&
+      std::holds_alternative<WordPieceOptions>(spec->model)) {
+    status = AddNormalizer(fields, name, spec);
   }
   const bool is_gpt2 = absl::c_linear_search(kGpt2, name);
   for (PreTokenizerStep& step : spec->pre_tokenizer) {

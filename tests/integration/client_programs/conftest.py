@@ -119,7 +119,7 @@ def wait_while_it_runs(process, state):
     """Returns once `state` holds of what the program does."""
     def holds():
         found = state()
-        assert found or process.poll() is None, "it ended before"
+        assert found or process.poll() is None, "the program ended too early"
         return found
 
     eventually(holds, "a state of the program")

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Runs every command of README.md and of the pages in the docs folders
-(client/docs, engine/docs, server/docs) against a server that README.md starts.
+(client/docs, engine/docs, server/docs), most against a server that README.md
+starts.
 
 Each code block on these pages follows a mark, <!-- test: KIND -->:
   serve   starts the server
   run     a shell runs it to its end
+  server  its last command before the line AFTER_SERVER starts a server of this
+          block; a shell runs what follows the line against it
   python  the Python of the virtual environment that a `run` block made
   cpp     was compiled into readme_example; runs
   ci      .ci/run runs it (too long for one test)
-A text block (```text) after a block shows lines that its output must have.
+or <!-- not run: REASON -->. SERVER and FOLDER in a command stand for this host
+and the model. A block that is indented instead is refused. A text block (```text) after a block shows lines that its output must have.
 README.md comes first, then the pages by path.
 
 The commands run in a scratch folder that looks like the checkout. Only there
@@ -24,16 +28,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import eventually  # noqa: E402  after the path
 
 BLOCK = re.compile(
-    r"(?:<!-- test: (?P<kind>\w+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```"
+    r"(?:<!-- (?:test: (?P<kind>\w+)|not run: (?P<reason>[^\n]+)) -->\n)?"
+    r"```(?P<language>\w+)\n(?P<text>.*?)```"
     r"(?:\n+```text\n(?P<shown>.*?)```)?", re.DOTALL)
-KINDS = {"serve", "run", "python", "cpp", "ci"}
+INDENTED = re.compile(r"\n\n    \S[^\n]*")
+KINDS = {"serve", "run", "server", "python", "cpp", "ci"}
+AFTER_SERVER = "# then, in another terminal:\n"
 
 
 def read(page):
@@ -46,7 +52,14 @@ def blocks():
                                    for path in ROOT.glob("*/docs/*.md"))
     found = []
     for page in pages:
-        for match in BLOCK.finditer(read(page)):
+        text = read(page)
+        indented = INDENTED.search(BLOCK.sub("", text))
+        if indented:
+            sys.exit(f"{page}: an indented block has no mark "
+                     f"<!-- test: ... -->:{indented[0]}")
+        for match in BLOCK.finditer(text):
+            if match["reason"]:
+                continue
             if match["kind"] not in KINDS:
                 sys.exit(f"{page}: a code block without a known mark "
                          f"<!-- test: ... -->:\n{match['text']}")
@@ -57,13 +70,48 @@ def blocks():
     return found
 
 
+class Server:
+    """A server that a page's command starts, on free ports."""
+
+    def __init__(self, command, folder, environment):
+        log = folder / "server.log"
+        with log.open("w") as file:
+            self._process = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"], cwd=folder, env=environment,
+                stderr=file)
+
+        def serving():
+            said = log.read_text(encoding="utf-8")
+            if self._process.poll() is not None:
+                sys.exit(f"the server stopped: exit {self._process.returncode}"
+                         f"\n{said}")
+            return re.search(r"event=listening grpc=\S+:(\d+) http=\S+:(\d+)\n"
+                             r".*event=serving ", said, re.DOTALL)
+
+        self.port, self.http_port = eventually(
+            serving, "the server serving").groups()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        if self._process.wait(timeout=60) != 0:
+            sys.exit(f"TERM: exit status {self._process.returncode}")
+
+    def named_in(self, text):
+        """The text with this server's ports."""
+        return text.replace(":8400", f":{self.port}").replace(
+            ":8401", f":{self.http_port}")
+
+
 class Scratch:
     """A folder that looks like the checkout, and a server that runs in it."""
 
     def __init__(self, folder, programs, model):
         self.folder = pathlib.Path(folder)
         self.programs = programs
-        self.server = self.port = self.http_port = None
+        self.model = model
         python = pathlib.Path(sys.executable)
         site = next(p for p in sys.path if p.endswith("site-packages"))
         self.environment = dict(
@@ -75,9 +123,10 @@ class Scratch:
                         ignore=shutil.ignore_patterns("build", "*.egg-info"))
         for name in ("proto", "LICENSE"):
             (self.folder / name).symlink_to(ROOT / name)
-        self._script("build/release/bin/encoderd",
-                     f'exec {programs}/encoderd "$@" '
-                     '--listen=127.0.0.1:0 --http_listen=127.0.0.1:0')
+        for name in ("build/release/bin/encoderd", "path/encoderd"):
+            self._script(name, f'exec {programs}/encoderd "$@" '
+                         '--listen=127.0.0.1:0 --http_listen=127.0.0.1:0')
+        self._script("path/encoderctl", f'exec {programs}/encoderctl "$@"')
         self._script("deploy/fetch-model.sh", f"echo '{model}'")
         self._script("path/python3", f'exec {python} "$@"')
         self._script("path/grpcurl", f'exec {python.parent}/grpcurl "$@"')
@@ -88,46 +137,27 @@ class Scratch:
         file.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         file.chmod(0o755)
 
-    def ports(self, text):
-        return text.replace(":8400", f":{self.port}").replace(
-            ":8401", f":{self.http_port}")
-
     def serve(self, command):
-        log = self.folder / "server.log"
-        with log.open("w") as file:
-            self.server = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"], cwd=self.folder,
-                env=self.environment, stderr=file)
-
-        def ready():
-            said = log.read_text(encoding="utf-8")
-            if self.server.poll() is not None:
-                sys.exit(f"the server stopped: exit {self.server.returncode}\n"
-                         f"{said}")
-            if self.port is None:
-                self._find_ports(said)
-            return self.port is not None and self._ready()
-
-        eventually(ready, "the server ready")
-
-    def _find_ports(self, log):
-        match = re.search(r"event=listening grpc=\S+:(\d+) http=\S+:(\d+)\n",
-                          log)
-        if not match:
-            return
-        self.port, self.http_port = match.groups()
-        self.environment["README_TARGET"] = f"127.0.0.1:{self.port}"
+        """The server of the blocks that start none, for `with`."""
+        server = Server(command, self.folder, self.environment)
+        self.environment["README_TARGET"] = f"127.0.0.1:{server.port}"
         self._script("build/release/bin/encoderctl",
                      f'command=$1; shift; exec {self.programs}/encoderctl '
-                     f'"$command" --target=127.0.0.1:{self.port} "$@"')
+                     f'"$command" --target=127.0.0.1:{server.port} "$@"')
+        return server
 
-    def _ready(self):
-        try:
-            with urllib.request.urlopen(
-                    f"http://127.0.0.1:{self.http_port}/readyz", timeout=30):
-                return True
-        except OSError:
-            return False
+    def shell(self, text, shown):
+        if text.strip():
+            self.run(["bash", "-euo", "pipefail", "-c", text], shown)
+
+    def run_with_server(self, text, shown):
+        """A block that starts a server, after commands that prepare it."""
+        text = text.replace("SERVER", "localhost").replace("FOLDER", self.model)
+        start, _, calls = text.replace("\\\n", " ").partition(AFTER_SERVER)
+        prepare, _, command = start.strip().rpartition("\n")
+        self.shell(prepare, "")
+        with Server(command, self.folder, self.environment) as server:
+            self.shell(server.named_in(calls), shown)
 
     def run(self, command, shown):
         print(f"$ {' '.join(command)[:2000]}", flush=True)
@@ -141,12 +171,6 @@ class Scratch:
         for line in filter(None, map(str.strip, shown.splitlines())):
             if line not in done.stdout:
                 sys.exit(f"the page shows a line that is not in the output: {line}")
-
-    def stop(self):
-        if self.server:
-            self.server.terminate()
-            if self.server.wait(timeout=60) != 0:
-                sys.exit(f"TERM: exit status {self.server.returncode}")
 
 
 def check_ci(text):
@@ -188,24 +212,24 @@ def main():
                  "fetches one, tests/run.sh sets it")
     check_flags("server/docs/flags.md", programs / "encoderd")
     found = blocks()
+    serves = [text for kind, text, _ in found if kind == "serve"]
+    if len(serves) != 1:
+        sys.exit(f"{len(serves)} blocks are marked <!-- test: serve -->")
     with tempfile.TemporaryDirectory() as folder:
         scratch = Scratch(folder, programs, model)
-        try:
-            for kind, text, shown in sorted(found, key=lambda b: b[0] != "serve"):
-                if kind == "serve":
-                    scratch.serve(text.strip())
-                    continue
-                text = scratch.ports(text)
+        with scratch.serve(serves[0].strip()) as server:
+            for kind, text, shown in found:
                 if kind == "run":
-                    scratch.run(["bash", "-euo", "pipefail", "-c", text], shown)
+                    scratch.shell(server.named_in(text), shown)
+                elif kind == "server":
+                    scratch.run_with_server(text, shown)
                 elif kind == "python":
-                    scratch.run([".venv/bin/python", "-c", text], shown)
+                    scratch.run([".venv/bin/python", "-c",
+                                 server.named_in(text)], shown)
                 elif kind == "cpp":
                     scratch.run([f"{programs}/readme_example"], shown)
-                else:
+                elif kind == "ci":
                     check_ci(text)
-        finally:
-            scratch.stop()
     print("every command of the pages ran")
 
 

@@ -174,9 +174,10 @@ ABSL_FLAG(int32_t, max_connections_per_address,
           "are closed; at most --max_connections; 0: half of it. Cost: callers "
           "behind one proxy share it.");
 ABSL_FLAG(TimeFlag, max_connection_idle, TimeFlag{kDefault.max_connection_idle},
-          "A connection without calls for this long is asked to close, a time "
-          "with its unit, at least 1s, such as 10m; 0: never. Cost: its caller "
-          "reconnects for the next call.");
+          "A connection without calls for this long is closed, a time with its "
+          "unit, at least 1s, such as 10m; 0: never. Cost: its caller "
+          "reconnects for the next call; one that arrives in that moment ends "
+          "with UNAVAILABLE.");
 ABSL_FLAG(TimeFlag, max_connection_age, TimeFlag{kDefault.max_connection_age},
           "A connection of this age (+-10 %) is asked to close once its calls "
           "are done, a time with its unit, at least 1s, such as 1h; 0: never. "

@@ -86,7 +86,8 @@ fi
 for check in "${checks[@]}"; do
   echo "nightly.sh: $check" >&2
   before=$(cat "$work/table" 2> /dev/null)
-  "check_$check" < /dev/null
+  # A subshell: an error of the shell ends this check alone.
+  ("check_$check" < /dev/null)
   if [[ $(cat "$work/table" 2> /dev/null) == "$before" ]]; then
     row "-" "the check gave no figure" FAILED
   fi

@@ -18,6 +18,9 @@ set_tests_properties(quickstart PROPERTIES LABELS integration TIMEOUT 120)
 add_test(NAME package_scripts
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/package_scripts_test.py)
 set_tests_properties(package_scripts PROPERTIES LABELS integration TIMEOUT 120)
+add_test(NAME nightly_script
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/nightly_script_test.py)
+set_tests_properties(nightly_script PROPERTIES LABELS integration TIMEOUT 120)
 add_test(NAME ccache COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/ccache_test.py)
 add_test(NAME harden COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/harden_test.py)
 set_tests_properties(ccache harden PROPERTIES LABELS integration TIMEOUT 120)

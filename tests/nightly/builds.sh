@@ -48,8 +48,8 @@ check_fuzz() {
       tail -n 60 "$work/fuzz.$name" >&2
       code=1
     }
-    executions=$((executions + $(awk '/number_of_executed_units/ {print $2}' \
-      "$work/fuzz.$name")))
+    executions=$((executions + $(awk '/number_of_executed_units/ {n = $2}
+      END {print n + 0}' "$work/fuzz.$name")))
   done
   [[ $code -eq 0 ]] || tail -n 5 "$work/fuzz.log" >&2
   verdict "0 faults" "$executions executions" test "$code" -eq 0

@@ -103,6 +103,9 @@ RUN cp /cutlass/LICENSE.txt LICENSE.cutlass \
 FROM settings AS cuda
 COPY --from=build-cuda /image /
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+# A GPU that has failed must not be replaced by the CPU in silence.
+CMD ["--model=/model", "--listen=0.0.0.0:8400", "--http_listen=0.0.0.0:8401", \
+  "--insecure", "--device=cuda"]
 
 # The last target is the one that is built where none is named.
 FROM cpu

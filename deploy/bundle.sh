@@ -136,11 +136,14 @@ if [[ $model != none ]]; then
 fi
 
 mkdir -p "$(dirname "$archive")"
-tar -C "$work" --sort=name -c encoderd-bundle | "${compress[@]}" > "$archive"
-bytes=$(stat -c %s "$archive")
+partial=$archive.partial
+trap 'rm -rf "$work" "$partial"' EXIT
+tar -C "$work" --sort=name -c encoderd-bundle | "${compress[@]}" > "$partial"
+bytes=$(stat -c %s "$partial")
 say "$archive: $bytes bytes, $(wc -l < "$work/libraries") libraries"
 if [[ $bytes -gt $max_bytes ]]; then
   say "over $max_bytes bytes; the largest files:"
   (cd "$bundle" && find . -type f -printf '%s %p\n' | sort -rn | head -8) >&2
   exit 1
 fi
+mv -f "$partial" "$archive"

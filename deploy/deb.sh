@@ -5,8 +5,9 @@
 #
 #   deploy/deb.sh [OUT]
 #
-# OUT is the folder for the package (default: build/deb). To install it:
-#   apt-get install "$(deploy/deb.sh)"
+# OUT is the folder for the package (default: build/deb). To install it, also
+# over an earlier build of the same version:
+#   apt-get install --reinstall "$(deploy/deb.sh)"
 set -euo pipefail
 # shellcheck source=deploy/package/build.sh
 source "$(dirname "${BASH_SOURCE[0]}")/package/build.sh"
@@ -19,6 +20,7 @@ fi
 
 build_programs
 work=$(mktemp -d "$out/XXXXXX")  # next to it, so that mv is a rename
+umask 022  # the package's folders are for all, whoever builds it
 trap 'rm -rf "$work"' EXIT
 cpack --config build/package/CPackConfig.cmake -G DEB -B "$work" \
   > "$work/log" 2>&1 || {

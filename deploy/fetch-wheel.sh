@@ -61,6 +61,7 @@ fetch() {
   mkdir -p "$(dirname "$dir")"
   work=$(mktemp -d "$dir.XXXXXX")  # next to DIR, so that the rename is atomic
   trap 'rm -rf "$work"' EXIT
+  umask 022  # what is public may be read by all: a service runs as another user
 
   say "downloading $what ($size): ${requirements[*]}"
   if [[ -t 2 ]]; then quiet=(); fi  # a terminal gets pip's progress bar

@@ -17,6 +17,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# It talks to its own server, without TLS and tokens: what the shell has set for
+# another server does not count.
+unset ENCODERD_TLS ENCODERD_CA_FILE ENCODERD_CERTIFICATE_FILE ENCODERD_KEY_FILE \
+  ENCODERD_SERVER_NAME ENCODERD_TOKEN ENCODERD_TOKEN_FILE
+
 step=
 began=0
 # begin STEP USUALLY: ends the step before, and says how long this one takes.

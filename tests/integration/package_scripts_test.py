@@ -61,11 +61,11 @@ class PackageScriptsTest(unittest.TestCase):
         file.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
         file.chmod(0o755)
 
-    def run_script(self, script, *arguments, **variables):
+    def run_script(self, script, *arguments, umask=-1, **variables):
         done = subprocess.run(
             [self.checkout / "deploy" / script, *arguments], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
-            timeout=60, cwd=self.folder,
+            timeout=60, cwd=self.folder, umask=umask,
             env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}",
                      GIT_CONFIG_GLOBAL=os.devnull, **variables))
         self.assertEqual(0, done.returncode, done.stderr)
@@ -93,6 +93,13 @@ class PackageScriptsTest(unittest.TestCase):
             file: "new\n" if file in (WHEEL, DEB) else "older\n"
             for kind in KINDS for file in kind[1:]
         }, {file.name: file.read_text() for file in out.iterdir()})
+
+    def test_the_folders_of_the_package_are_for_all(self):
+        cpack = self.path / "cpack"
+        self.stand_in(cpack, f"umask > {self.folder}/umask\n"
+                      + cpack.read_text(encoding="utf-8"))
+        self.run_script("deb.sh", umask=0o077)
+        self.assertEqual("0022\n", (self.folder / "umask").read_text())
 
     def test_the_wheel_gets_the_licenses_of_what_is_compiled_in(self):
         self.run_script("wheel.sh")

@@ -106,12 +106,23 @@ class QuickstartTest(ScriptCase):
         self.stand_in("nvidia-smi", "exit 1")
         return root
 
-    def run_once(self, root):
+    def run_once(self, root, **variables):
         return subprocess.run(
             [root / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
             stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            env=dict(os.environ,
+            env=dict(os.environ, **variables,
                      PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_what_the_shell_has_set_for_another_server_does_not_count(self):
+        root = self.copy_project(GOOD_SERVER, f"env > asked; {READY}")
+        done = self.run_once(root, **{
+            f"ENCODERD_{name}": "x" for name in (
+                "TLS", "CA_FILE", "CERTIFICATE_FILE", "KEY_FILE", "SERVER_NAME",
+                "TOKEN", "TOKEN_FILE", "TARGET")})
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        set_for_it = [line for line in (root / "asked").read_text().splitlines()
+                      if line.startswith("ENCODERD_") and line.endswith("=x")]
+        self.assertEqual(["ENCODERD_TARGET=x"], set_for_it)  # --target wins
 
     def test_once_keeps_the_log_of_the_server_apart(self):
         root = self.copy_project(

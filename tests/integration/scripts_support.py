@@ -25,9 +25,9 @@ class ScriptCase(unittest.TestCase):
         file.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
         file.chmod(0o755)
 
-    def run_script(self, script, *arguments):
+    def run_script(self, script, *arguments, umask=-1):
         return subprocess.run(
             [ROOT / "deploy" / script, *map(str, arguments)], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
-            timeout=60, env=dict(os.environ, PIP_NO_INDEX="1",
+            timeout=60, umask=umask, env=dict(os.environ, PIP_NO_INDEX="1",
                                  PATH=f"{self.folder}/path:{os.environ['PATH']}"))

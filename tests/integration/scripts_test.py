@@ -135,6 +135,15 @@ class ScriptsTest(ScriptCase):
         self.assertEqual((1, ""), (done.returncode, done.stdout))
         self.assertIn("or a link", done.stderr)
 
+    def test_all_may_read_what_was_fetched(self):
+        self.stand_in("python3", '[[ $3 == --version ]] && exit 0\n'
+                                 f'umask > {self.folder}/umask\nexit 1')
+        for script in ("fetch-model.sh", "fetch-cutlass.sh"):
+            done = self.run_script(script, self.folder / "new/m", umask=0o077)
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertEqual("0022\n", (self.folder / "umask").read_text())
+            (self.folder / "umask").unlink()
+
     def test_fetching_takes_a_folder_with_a_slash_at_its_end(self):
         for script in ("fetch-model.sh", "fetch-cutlass.sh"):
             self.stand_in("python3", '[[ $3 == --version ]] && exit 0\n'

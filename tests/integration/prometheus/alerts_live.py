@@ -178,6 +178,18 @@ def device_lost(trouble):
     trouble.load(server, "--model=m", "--concurrency=1", "--batch_size=1")
 
 
+@scenario("EncoderdLeftItsGpu", also=["EncoderdLoading"])
+def comes_again_on_a_cpu(trouble):
+    """The fake device is none of a CPU."""
+    server = trouble.fake("hidden_size:8")
+    prometheus = trouble.watch(server)
+    eventually(lambda: prometheus.value("encoderd_model_info") == 1, "its model")
+    server.stop()
+    trouble.stack.enter_context(Server(
+        trouble.options.programs / "encoderd", f"m={trouble.options.model}",
+        "--device=cpu", grpc=server.grpc, http=server.http))
+
+
 @scenario("EncoderdStuck", "EncoderdBacklog")
 def device_hangs(trouble):
     server = trouble.fake("stuck_after_batches:5", "--max_batch_tokens=256", "--drain_timeout=1s")

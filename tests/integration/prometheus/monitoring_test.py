@@ -82,7 +82,7 @@ class RulesTest(unittest.TestCase):
         for where, expression in monitoring.expressions():
             for window in re.findall(r"\[(.*?)\]", expression):
                 self.assertIn(window, ("$__rate_interval", "1m", "2m", "5m",
-                                       "15m"), where)
+                                       "15m", "1d"), where)
 
 
 class NamesTest(unittest.TestCase):
@@ -92,6 +92,9 @@ class NamesTest(unittest.TestCase):
         recorded = {rule["record"] for rule in monitoring.rules()
                     if "record" in rule}
         scrape = monitoring.scraped(text)
+        # The fake's device is no CPU; alerts_live.py has one.
+        scrape["encoderd_model_info"] += [
+            {**labels, "device": "cpu"} for labels in scrape["encoderd_model_info"]]
         self.assertEqual(monitoring.unknown(scrape, recorded), [])
         # What a slip of the pen looks like to this test.
         scrape.pop("encoderd_queue_tokens")

@@ -79,9 +79,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetMaxReceiveMessageSize(options.max_answer_bytes);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kRetryBufferBytes);
-  // A server that was restarted is found again soon.
+  // A server that was restarted is found again soon. The least is the time for
+  // one attempt to connect: TCP, TLS and HTTP/2 take several round trips.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // One that is gone without a word is noticed.
   const int keepalive_ms = ToMilliseconds(options.keepalive_time);

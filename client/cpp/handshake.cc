@@ -86,7 +86,7 @@ constexpr absl::string_view kNoName =
     "the host name of $0 is unknown: correct the target";
 constexpr absl::string_view kSilent =
     "$0 accepts connections but does not answer as a gRPC server: correct the "
-    "port";
+    "port; a server that hangs does the same";
 constexpr absl::string_view kUnreachable =
     "$0 cannot be reached: check the address, the network and firewalls";
 

@@ -88,17 +88,17 @@ absl::Status AppendRows(const EmbeddingMatrix& rows, EmbeddingMatrix* matrix) {
 
 absl::Status ReadStates(const v1::TokenStates& message, TokenStates* states) {
   const uint64_t values = uint64_t{message.rows()} * message.columns();
-  if (message.packed().size() != values * sizeof(float)) {
-    return absl::InternalError(absl::StrCat(
-        "the server returned ", message.packed().size(), " bytes for ",
-        message.rows(), " x ", message.columns(), " states"));
+  const size_t bytes = message.packed().size();
+  if (bytes % sizeof(float) != 0 || bytes / sizeof(float) != values) {
+    return absl::InternalError(
+        absl::StrCat("the server returned ", bytes, " bytes for ",
+                     message.rows(), " x ", message.columns(), " states"));
   }
   states->rows = message.rows();
   states->columns = message.columns();
   states->values.resize(values);
   if (values > 0) {
-    std::memcpy(states->values.data(), message.packed().data(),
-                message.packed().size());
+    std::memcpy(states->values.data(), message.packed().data(), bytes);
   }
   states->token_count = message.token_count();
   states->truncated = message.truncated();

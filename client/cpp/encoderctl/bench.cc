@@ -257,8 +257,8 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                   "its requests",
                   &choices->load.stream);
   invocation->AddInputFlags(
-      "texts in --input_format, repeated as needed; -: standard input; empty: "
-      "the arguments, else texts of --words words");
+      "texts in --input_format, repeated as needed; -: standard input; not "
+      "given: the arguments, else texts of --words words");
   flags.AddInt("words", "N", "words of a text that is made up", 1, kMostWords,
                &choices->words);
   flags.AddDuration("warm_up", "load before anything is counted",

@@ -64,7 +64,7 @@ class BulkRun {
     layout_ =
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
     own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
-    scales_path_ = absl::StrCat(output, ".scales.npy");
+    scales_path_ = ScalesPathOf(output);
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
     absl::Status status = lock_.Take(output);
     if (!status.ok()) return status;

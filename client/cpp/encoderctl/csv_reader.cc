@@ -196,6 +196,16 @@ absl::Status CsvReader::Begin(LineReader* in) {
   return absl::OkStatus();
 }
 
+bool CsvReader::HoldsRecord(absl::string_view bytes) const {
+  if (row_.has_value()) return true;
+  // Blank rows are passed over.
+  const size_t begin = bytes.find_first_not_of("\r\n");
+  if (begin == absl::string_view::npos) return false;
+  RowParser row(separator_);
+  row.Take(bytes.substr(begin));
+  return row.ended();
+}
+
 absl::StatusOr<bool> CsvReader::Next(LineReader* in, std::string* text,
                                      std::string* wrong) {
   if (!row_.has_value()) {

@@ -24,12 +24,7 @@ class CsvReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
-  bool MayHoldRecord(absl::string_view bytes) const override {
-    // Blank rows are passed over.
-    const size_t begin = bytes.find_first_not_of("\r\n");
-    return row_.has_value() || (begin != absl::string_view::npos &&
-                                bytes.find('\n', begin) != bytes.npos);
-  }
+  bool HoldsRecord(absl::string_view bytes) const override;
   bool spans_lines() const override { return spans_lines_; }
   bool holds_return() const override { return holds_return_; }
   bool has_escapes() const override { return false; }

@@ -9,6 +9,8 @@ int RunEncode(const Command& command, const Arguments& arguments,
   int layer = -1;
   std::string span = "all";
   bool before_norm = false;
+  invocation.settings.batch_size =
+      client::ClientOptions().texts_per_encode_call;
   invocation.AddListFlags();
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   invocation.AddTruncateFlag();

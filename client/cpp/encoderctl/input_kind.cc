@@ -1,5 +1,6 @@
 #include "client/cpp/encoderctl/input_kind.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
@@ -17,7 +18,7 @@ struct Refusal {
   absl::string_view what;
   absl::string_view remedy;  // of a compressed one the program
   bool compressed = false;
-  absl::string_view first_bytes = "";  // empty: not told by them
+  absl::string_view first_bytes = "";  // empty: not told by them; ?: any byte
 };
 
 constexpr absl::string_view kConvert =
@@ -26,14 +27,15 @@ constexpr absl::string_view kConvert =
 
 constexpr Refusal kRefusals[] = {
     {".gz", "a compressed file", "gzip -dc", true, "\x1f\x8b"},
-    {".bz2", "a compressed file", "bzip2 -dc", true, "BZh"},
+    {".bz2", "a compressed file", "bzip2 -dc", true, "BZh?1AY&SY"},
     {".xz", "a compressed file", "xz -dc", true,
      "\xfd"
      "7zXZ"},
     {".zst", "a compressed file", "zstd -dc", true, "\x28\xb5\x2f\xfd"},
     {".zip", "a compressed file", "unzip -p", true, "PK\x03\x04"},
-    {".parquet", "a Parquet file", kConvert, false, "PAR1"},
-    {".arrow", "an Arrow file", kConvert, false, "ARROW1"},
+    {".parquet", "a Parquet file", kConvert, false, "PAR1\x15"},
+    {".arrow", "an Arrow file", kConvert, false,
+     absl::string_view("ARROW1\0\0", 8)},
     {".feather", "a Feather file", kConvert},
     {".xlsx", "a spreadsheet", "save it as .csv (UTF-8)"},
     {".xls", "a spreadsheet", "save it as .csv (UTF-8)"},
@@ -43,9 +45,18 @@ constexpr Refusal kRefusals[] = {
     {".pkl", "a pickle, which can run code", kConvert},
     {".pickle", "a pickle, which can run code", kConvert},
     {".pdf", "a PDF", "convert it to text, such as pdftotext FILE", false,
-     "%PDF-"},
+     "%PDF-?."},
     {".docx", "a document", "save it as plain text"},
 };
+
+// Whether `bytes`, the first of an input, are those of such a file, as far as
+// both go. Text may begin with the letters of one, not with all its bytes.
+bool Agree(const Refusal& refusal, absl::string_view bytes) {
+  const absl::string_view wanted = refusal.first_bytes.substr(0, bytes.size());
+  return std::equal(
+      wanted.begin(), wanted.end(), bytes.begin(),
+      [](char want, char byte) { return want == '?' || want == byte; });
+}
 
 constexpr size_t kWidestBytes = 4;  // of a letter
 constexpr size_t kBytesLookedAt = 4096;
@@ -140,8 +151,8 @@ bool LooksLikeFileName(absl::string_view text) {
 
 absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {
   for (const Refusal& refusal : kRefusals) {
-    if (refusal.first_bytes.empty()) continue;
-    if (absl::StartsWith(bytes, refusal.first_bytes)) {
+    const size_t wanted = refusal.first_bytes.size();
+    if (wanted > 0 && bytes.size() >= wanted && Agree(refusal, bytes)) {
       return Refuse(name, name, refusal);
     }
   }
@@ -153,7 +164,13 @@ absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {
 }
 
 bool NeedsMoreFirstBytes(absl::string_view bytes) {
-  if (bytes.empty() || bytes.size() >= kWidestBytes) return false;
+  if (bytes.empty()) return false;
+  for (const Refusal& refusal : kRefusals) {
+    if (bytes.size() < refusal.first_bytes.size() && Agree(refusal, bytes)) {
+      return true;
+    }
+  }
+  if (bytes.size() >= kWidestBytes) return false;
   return bytes[0] == '\xfe' || bytes[0] == '\xff' ||
          absl::StrContains(bytes, '\0');
 }

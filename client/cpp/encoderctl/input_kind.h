@@ -24,7 +24,8 @@ bool LooksLikeFileName(absl::string_view text);
 absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes);
 
 // Whether `bytes`, the first of an input, are too few for CheckFirstBytes: they
-// begin as no UTF-8 does, and what follows says what they are.
+// begin as no UTF-8 does, or as such a file, and what follows says what they
+// are.
 bool NeedsMoreFirstBytes(absl::string_view bytes);
 
 // Whether `line`, the first of the input, is more likely JSON than prose: a

@@ -214,8 +214,7 @@ bool Invocation::WouldOverwriteInput(const std::string& path) const {
 client::ClientOptions Invocation::ListOptions() const {
   client::ClientOptions options;
   options.texts_per_call = settings.batch_size;
-  options.texts_per_encode_call =
-      std::min(options.texts_per_encode_call, settings.batch_size);
+  options.texts_per_encode_call = settings.batch_size;
   options.calls_in_flight = settings.in_flight;
   return options;
 }

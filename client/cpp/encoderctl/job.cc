@@ -152,7 +152,6 @@ class ListRun {
     Job job = MakeJob(&progress);
     const absl::Status status = work(job);
     progress.Clear();
-    const bool interrupted = absl::IsCancelled(status) && stop.wanted();
     const bool done_all =
         status.ok() && job.unfit.ok() && texts_->texts_read() > 0;
     const absl::Status finished = writer_->Finish(done_all);
@@ -162,6 +161,10 @@ class ListRun {
       invocation_.Note(SkippedOf(skipped_, done_),
                        PlaceOfSkipped(settings_.format));
     }
+    const bool unread = absl::IsCancelled(finished);
+    const bool interrupted =
+        stop.wanted() && (unread || absl::IsCancelled(status));
+    if (interrupted && unread) return StoppedUnread();
     if (interrupted && finished.ok()) return invocation_.Stopped(done_);
     const absl::Status& failed = status.ok() || interrupted ? finished : status;
     if (!failed.ok()) {
@@ -251,6 +254,13 @@ class ListRun {
               return WriteError(settings_.format, index, error, writer_.get());
             },
             &long_texts_};
+  }
+
+  // A signal came while nobody read the results.
+  int StoppedUnread() const {
+    return invocation_.Stopped(
+        writer_->whole(),
+        writer_->cut() ? "; the last line is incomplete" : "");
   }
 
   // lost: the output could not be written.

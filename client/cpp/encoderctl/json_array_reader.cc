@@ -88,6 +88,16 @@ absl::Status JsonArrayReader::Begin(LineReader* in) {
       "--input_format=jsonl");
 }
 
+bool JsonArrayReader::HoldsRecord(absl::string_view bytes) const {
+  size_t at = bytes.find_first_not_of(" \t\r\n,");
+  if (at == absl::string_view::npos || bytes[at] == ']') return false;
+  ElementEnd end;
+  while (at < bytes.size()) {
+    if (end.Step(bytes[at++]) != ElementEnd::kInside) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<bool> JsonArrayReader::ReadSeparator(LineReader* in) {
   auto found = Look(in);
   if (!found.ok()) return found.status();

@@ -18,9 +18,7 @@ class JsonArrayReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
-  bool MayHoldRecord(absl::string_view bytes) const override {
-    return bytes.find_first_not_of(" \t\r\n,]") != absl::string_view::npos;
-  }
+  bool HoldsRecord(absl::string_view bytes) const override;
   bool has_escapes() const override { return true; }
   const char* noun() const override { return "element"; }
 

@@ -36,6 +36,11 @@ absl::StatusOr<std::string> OutputFormat(
     absl::string_view output, absl::string_view format,
     const std::vector<std::string>& formats, bool one_value) {
   const bool npy = absl::EndsWithIgnoreCase(output, ".npy");
+  if (format == "npy" && output == "-") {
+    return absl::InvalidArgumentError(
+        "--format=npy needs --output=FILE: the shape is written into the "
+        "file's head at the end");
+  }
   if (format != "auto") {
     const bool jsonl = absl::EndsWithIgnoreCase(output, ".jsonl") ||
                        absl::EndsWithIgnoreCase(output, ".ndjson");

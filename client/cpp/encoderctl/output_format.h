@@ -14,7 +14,7 @@ namespace encoderd::ctl {
 // What `format`, "auto" or one of `formats` (text, jsonl, npy), comes to for
 // `output`, a file or "-". `one_value`: jsonl is a single object, so that it
 // may go into a .json. INVALID_ARGUMENT: the ending promises a format that is
-// not written, or, of an .npy, not asked for.
+// not written, or, of an .npy, not asked for; or an .npy has no file.
 absl::StatusOr<std::string> OutputFormat(
     absl::string_view output, absl::string_view format,
     const std::vector<std::string>& formats, bool one_value);

@@ -28,9 +28,9 @@ class RecordReader {
   virtual absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                                     std::string* wrong) = 0;
 
-  // Whether `bytes`, which come next, are likely to hold a record's end. Where
-  // they are not, a pipe may be silent before the next record.
-  virtual bool MayHoldRecord(absl::string_view bytes) const = 0;
+  // Whether `bytes`, which come next, hold a record's end. Where they do not, a
+  // pipe may be silent before the next record.
+  virtual bool HoldsRecord(absl::string_view bytes) const = 0;
 
   // Whether a field of the record last read holds a line break, so that a stray
   // quote may have swallowed the records between.

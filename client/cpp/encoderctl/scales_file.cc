@@ -8,6 +8,10 @@
 
 namespace encoderd::ctl {
 
+std::string ScalesPathOf(const std::string& output) {
+  return absl::StrCat(output, ".scales.npy");
+}
+
 absl::Status CheckScalesFile(const std::string& path) {
   std::error_code none;
   const auto size = std::filesystem::file_size(path, none);

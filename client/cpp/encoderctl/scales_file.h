@@ -11,6 +11,9 @@ namespace encoderd::ctl {
 
 inline const RowLayout kScaleLayout{"<f4", 1, 4};
 
+// Of the rows in the file `output`.
+std::string ScalesPathOf(const std::string& output);
+
 // FAILED_PRECONDITION if there is a file at `path` that does not begin as
 // scales do: it is somebody else's, and not to be overwritten.
 absl::Status CheckScalesFile(const std::string& path);

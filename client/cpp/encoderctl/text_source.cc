@@ -24,9 +24,17 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   std::unique_ptr<TextSource> source(new TextSource(std::move(input), name));
   const TextInput& from = source->input_;
   if (has_arguments) {
-    if (!from.field_given) return source;
-    return absl::InvalidArgumentError(
-        "--field is for CSV and JSON; arguments are plain texts");
+    if (from.field_given) {
+      return absl::InvalidArgumentError(
+          "--field is for CSV and JSON; arguments are plain texts");
+    }
+    if (from.format != "auto" && from.format != "lines") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--input_format=", from.format,
+                       " is for --input and standard input; arguments are "
+                       "plain texts"));
+    }
+    return source;
   }
   absl::StatusOr<std::string> format = from.format;
   if (from.format == "auto") format = has_file ? FormatOfFile(name) : "lines";
@@ -193,7 +201,7 @@ bool TextSource::Ready() {
   if (lines_ == nullptr || !checked_) return true;
   if (records_ != nullptr) {
     return lines_->Ready([this](absl::string_view bytes) {
-      return records_->MayHoldRecord(bytes);
+      return records_->HoldsRecord(bytes);
     });
   }
   const auto line_ends = [](absl::string_view bytes) {
@@ -231,9 +239,9 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
   held_ = giving_ = false;
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
+  *refused = RefuseNul(held_line_);  // it would end what is read as JSON
+  if (!refused->ok()) return true;
   if (!json_) {
-    *refused = RefuseNul(held_line_);
-    if (!refused->ok()) return true;
     *text = std::move(held_line_);
     if (texts_read_ == 0) NoteFormat(*text);
     if (text->find('\r') != std::string::npos) NoteReturn();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -14,22 +15,20 @@
 #include "client/cpp/encoderctl/json_line.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/resume_mark.h"
+#include "client/cpp/encoderctl/scales_file.h"
+#include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
 namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
+constexpr int kTickMs = 100;  // asks whether to stop
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
     const std::string& file, bool npy, const Environment& environment) {
-  if (npy && file == "-") {
-    return absl::InvalidArgumentError(
-        "--format=npy needs --output=FILE: the shape is written into the "
-        "file's head at the end");
-  }
   std::unique_ptr<Writer> writer(
       new Writer(file == "-" ? "standard output" : file, npy));
   std::error_code ignored;
@@ -78,6 +77,7 @@ absl::Status Writer::Begin() {
 }
 
 absl::Status Writer::BeginRows(int64_t columns) {
+  RemoveOldScales(name_, ScalesPathOf(name_));
   auto rows = RowFile::Open(name_, {"<f4", columns, sizeof(float)}, 0);
   if (!rows.ok()) return rows.status();
   rows_ = *std::move(rows);
@@ -102,13 +102,18 @@ size_t Writer::Put() const {
   }
   size_t done = 0;
   while (done < buffer_.size()) {
-    const ssize_t wrote =
-        write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EAGAIN) {  // another program made it not block
-      pollfd room = {descriptor_, POLLOUT, 0};
-      if (poll(&room, 1, -1) >= 0 || errno == EINTR) continue;
+    pollfd room = {descriptor_, POLLOUT, 0};
+    const int ready = poll(&room, 1, kTickMs);
+    if (ready == 0 || (ready < 0 && errno == EINTR)) {
+      errno = EINTR;
+      if (StopOnSignal::Signal() != 0) break;
+      continue;
     }
+    // So much does not block in a pipe that has room.
+    const ssize_t wrote =
+        write(descriptor_, buffer_.data() + done,
+              std::min<size_t>(buffer_.size() - done, PIPE_BUF));
+    if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (wrote <= 0) break;
     done += static_cast<size_t>(wrote);
   }
@@ -118,7 +123,9 @@ size_t Writer::Put() const {
 absl::Status Writer::Flush() {
   if (!lost_.ok() || buffer_.empty()) return lost_;
   const size_t done = Put();
-  if (done < buffer_.size()) lost_ = CannotWrite(name_, errno);
+  if (done < buffer_.size()) {
+    lost_ = errno == EINTR ? absl::CancelledError() : CannotWrite(name_, errno);
+  }
   const auto next = std::upper_bound(ends_.begin(), ends_.end(), done);
   whole_ += next - ends_.begin();
   cut_ = done > (next == ends_.begin() ? 0 : *(next - 1));

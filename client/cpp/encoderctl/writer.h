@@ -48,9 +48,8 @@ class LongTexts {
 class Writer {
  public:
   // Bytes to `file` ("-": the environment's output), whose content stays until
-  // there is something to put in its place. NOT_FOUND if it cannot be opened;
-  // INVALID_ARGUMENT if `npy` and it is not a file: the shape of an .npy is
-  // written into its head. ABORTED while another run writes this file,
+  // there is something to put in its place. An `npy` is a file. NOT_FOUND if it
+  // cannot be opened, ABORTED while another run writes this file,
   // FAILED_PRECONDITION where it holds unfinished rows.
   static absl::StatusOr<std::unique_ptr<Writer>> Open(
       const std::string& file, bool npy, const Environment& environment);
@@ -59,9 +58,10 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   // The bytes of one text, or of a whole report. DATA_LOSS if the bytes cannot
-  // be written (disk full); so all that follow, and nothing more is tried.
+  // be written (disk full), CANCELLED if a signal came (StopOnSignal) while
+  // nobody read them; so all that follow, and nothing more is tried.
   absl::Status Write(absl::string_view bytes);
-  // Hands what was written to the system. DATA_LOSS as of Write.
+  // Hands what was written to the system. Errors as of Write.
   absl::Status Flush();
   // Appends rows to an .npy, and counts them in its head: whatever ends this
   // process, they are there. All rows have the same number of columns.
@@ -78,7 +78,8 @@ class Writer {
 
  private:
   Writer(std::string name, bool npy) : name_(std::move(name)), npy_(npy) {}
-  // How many bytes of buffer_ went out; fewer than all set errno.
+  // How many bytes of buffer_ went out; fewer than all set errno, to EINTR if a
+  // signal came while nobody read.
   size_t Put() const;
 
   // Drops the content of an earlier run, once.

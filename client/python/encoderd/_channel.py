@@ -58,9 +58,11 @@ def channel_options(target: str, max_answer_bytes: int
          _CONFIG_OF_LOCALHOST if is_localhost(target) else _CONFIG),
         ("grpc.enable_retries", 1),
         ("grpc.per_rpc_retry_buffer_size", LONGEST_RETRIED),
-        # A server that was restarted is found again soon.
+        # A server that was restarted is found again soon. The least is the time
+        # for one attempt to connect: TCP, TLS and HTTP/2 take several round
+        # trips.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 1000),
+        ("grpc.min_reconnect_backoff_ms", 5000),
         ("grpc.max_reconnect_backoff_ms", 2000),
         ("grpc.keepalive_time_ms", PING_MS),
         ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),

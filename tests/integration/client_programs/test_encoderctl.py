@@ -1,9 +1,12 @@
 """encoderctl as a separate process, against the fake server."""
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
+import sys
+import termios
 import threading
 import time
 
@@ -12,6 +15,7 @@ import pytest
 from conftest import PROGRAMS, encoderctl, run, serving, wait_while_it_runs
 
 NPY_HEADER = 128  # bytes
+PIPE_BYTES = 65536  # that a pipe holds
 
 
 def test_standard_input_becomes_an_npy_that_numpy_reads(fake, tmp_path):
@@ -102,6 +106,30 @@ def test_ctrl_c_ends_every_format_alike(own_fake, tmp_path, command, form):
         assert len(np.load(out)) > 0
     else:
         assert out.read_text().endswith("\n")
+
+
+def unread(pipe):
+    """Bytes in it."""
+    return int.from_bytes(
+        fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_term_does_not_wait_for_who_reads_nothing(own_fake, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\n" * 20000)  # more than a pipe holds
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
+             f"--input={texts}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ctl:
+        wait_while_it_runs(ctl, lambda: unread(ctl.stdout) > PIPE_BYTES // 2)
+        ctl.send_signal(signal.SIGTERM)
+        try:
+            assert ctl.wait(timeout=60) == 128 + signal.SIGTERM
+        finally:
+            ctl.kill()
+        errors = ctl.stderr.read().decode()
+        lines = ctl.stdout.read().count(b"\n")
+    assert errors.startswith(f"encoderctl embed: stopped after {lines} texts")
 
 
 def test_ctrl_c_does_not_wait_for_a_server_that_never_answers(own_fake):

@@ -1,14 +1,17 @@
 """Both clients, when a connection goes silent without an end, as it does when
-the server's machine or the network between vanishes."""
+the server's machine or the network between vanishes; and when it takes long to
+be made."""
 
 import asyncio
 import contextlib
 import itertools
 import socket
 import threading
+import time
 
 import encoderd
 import pytest
+from conftest import encoderctl
 from encoderd import _channel
 from python_service import serve
 from stream_service import PATIENCE, Streams, answer, texts
@@ -33,9 +36,11 @@ class Service(Streams):
 
 class Proxy:
     """Passes bytes between its connections and `target`, until freeze(): the
-    connections so far stay open and pass nothing; later ones work."""
+    connections so far stay open and pass nothing; later ones work. Each begins
+    to pass after `late` seconds."""
 
-    def __init__(self, target):
+    def __init__(self, target, late=0.0):
+        self._late = late
         host, _, port = target.rpartition(":")
         self._server = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -57,6 +62,7 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:  # closed
                 return
+            time.sleep(self._late)
             server = socket.create_connection(self._server)
             with self._lock:
                 self.connections += 1
@@ -149,6 +155,18 @@ def test_a_call_whose_answer_is_lost_is_made_again(proxy):
         proxy.service.before_answer = proxy.freeze
         assert client.encode(texts(3))[:, 0].tolist() == [0, 1, 2]
     assert proxy.connections > 1
+
+
+@pytest.mark.parametrize("call", [
+    lambda target: encoderd.Client(target, timeout=PATIENCE).encode(["one"]),
+    lambda target: encoderctl(target, "embed", "one").check_returncode()],
+    ids=["python", "encoderctl"])
+def test_a_connection_may_take_long_to_be_made(fake, call):
+    """As TLS does over many round trips."""
+    proxy = Proxy(fake.target, late=2)
+    call(proxy.target)
+    assert proxy.connections == 1
+    proxy.close()
 
 
 def test_pings_are_as_rare_as_encoderd_and_other_servers_accept():

@@ -18,6 +18,7 @@ using encoderd::testing::FakeEncoderService;
 
 constexpr char kFewer[] = "fewer";      // first of a call: a result is missing
 constexpr char kShorter[] = "shorter";  // first of a call: its values are
+constexpr char kEndless[] = "endless";  // first of a call: its sizes are
 constexpr size_t kLargeBytes = 4 << 20;
 
 class BadAnswers : public FakeEncoderService {
@@ -46,6 +47,11 @@ class BadAnswers : public FakeEncoderService {
     if (first == kShorter) {
       std::string* packed = response->mutable_states(0)->mutable_packed();
       packed->resize(packed->size() - 1);
+    }
+    if (first == kEndless) {  // 2^62 values are 2^64 bytes, which is 0
+      response->mutable_states(0)->set_rows(1u << 31);
+      response->mutable_states(0)->set_columns(1u << 31);
+      response->mutable_states(0)->clear_packed();
     }
     return status;
   }
@@ -113,6 +119,11 @@ TEST_F(BadAnswersTest, CountsTheBytesOfStates) {
   EXPECT_THAT(Connect()->Encode(texts).status(),
               IsError(absl::StatusCode::kInternal,
                       "the server returned 71 bytes for 3 x 6 states"));
+  const std::vector<std::string> endless = {kEndless};
+  EXPECT_THAT(Connect()->Encode(endless).status(),
+              IsError(absl::StatusCode::kInternal,
+                      "the server returned 0 bytes for 2147483648 x "
+                      "2147483648 states"));
 }
 
 TEST_F(BadAnswersTest, LooksAtAnAnswerThatComesAboutWhenItsStreamEnds) {

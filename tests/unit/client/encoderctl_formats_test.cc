@@ -57,6 +57,47 @@ TEST_F(EncoderctlTest, RefusesACompressedInputUnderAnyName) {
   EXPECT_EQ(service_.embed_calls(), 0);
 }
 
+TEST_F(EncoderctlTest, LeavesNoScalesNextToRowsThatHaveNone) {
+  const std::string npy = folder_.Path("rows.npy");
+  ASSERT_EQ(Run({"embed", "one", "two", "--encoding=int8", "--output", npy}),
+            kExitOk)
+      << err_;
+  ASSERT_FALSE(Read(npy + ".scales.npy").empty());
+  ASSERT_EQ(Run({"encode", "one", "two", "--output", npy}), kExitOk) << err_;
+  EXPECT_TRUE(Read(npy + ".scales.npy").empty());
+}
+
+TEST_F(EncoderctlTest, TheSizeOfCallsIsThatOfTheFlag) {
+  const std::string texts = "1\n2\n3\n4\n5\n6\n7\n8\n";
+  ASSERT_EQ(Run({"encode", "--in_flight=1"}, texts), kExitOk) << err_;
+  EXPECT_EQ(service_.last_encode().inputs_size(), 4);
+  ASSERT_EQ(Run({"encode", "--in_flight=1", "--batch_size=8"}, texts), kExitOk)
+      << err_;
+  EXPECT_EQ(service_.last_encode().inputs_size(), 8);
+}
+
+TEST_F(EncoderctlTest, RefusesFilesWithoutTextByHowTheyBegin) {
+  for (const auto& [begin, what] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"BZh91AY&SY\x01", "a compressed file"},
+           {"PAR1\x15\x04", "a Parquet file"},
+           {std::string("ARROW1\0\0\xff", 9), "an Arrow file"},
+           {"%PDF-1.7\n", "a PDF"}}) {
+    EXPECT_EQ(Run({"embed"}, begin), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat("standard input, ", what)));
+  }
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, ReadsTextThatBeginsWithTheLettersOfSuchAFile) {
+  for (const char* text : {"PAR1 is a gene", "BZhang wrote this", "BZh9 is old",
+                           "ARROW1", "%PDF-files", "PK zip", "B", "PAR1"}) {
+    EXPECT_EQ(Run({"tokenize", "--format=jsonl"}, absl::StrCat(text, "\n")),
+              kExitOk)
+        << err_;
+  }
+}
+
 TEST_F(EncoderctlTest, RefusesWideEncodingsWithAndWithoutAMark) {
   using namespace std::string_literals;
   for (const auto& [name, bytes] :

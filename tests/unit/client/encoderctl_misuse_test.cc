@@ -102,7 +102,7 @@ TEST_F(EncoderctlTest, ReadsTheSameTextsFromEveryFormat) {
               HasSubstr("in.csv: the first row names no column \"text\"; "
                         "available: \"id\", \"body\"; name one of them with "
                         "--field\n"));
-  EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "PAR1")}), kExitUsage);
+  EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "")}), kExitUsage);
   EXPECT_THAT(err_,
               HasSubstr("in.parquet, a Parquet file: convert it to .csv or "
                         ".jsonl, such as "));

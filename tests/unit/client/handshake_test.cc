@@ -134,7 +134,7 @@ TEST(ExplainHandshakeTest, NamesTheTargetAndTheRemedyInsteadOfGrpcsWords) {
        "the host name of host:1 is unknown: correct the target"},
       {Raw("connection attempt timed out before receiving SETTINGS frame"),
        "host:1 accepts connections but does not answer as a gRPC server: "
-       "correct the port"},
+       "correct the port; a server that hangs does the same"},
       {Raw("Failed to connect to remote host: No route to host"),
        "host:1 cannot be reached: check the address, the network and "
        "firewalls"}};

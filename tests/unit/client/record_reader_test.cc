@@ -246,6 +246,26 @@ std::vector<std::string> ReadFromSlowPipe(RecordReader&& reader,
       [&](LineReader* in) { return ReadAll(std::move(reader), in); });
 }
 
+TEST(RecordReaderTest, KnowsWhetherARecordIsThereToItsEnd) {
+  const JsonArrayReader json("text");
+  for (const char* whole :
+       {"\"a\"", ", \"a\"", "{\"text\": \"a\"},", "[1],", "12,", "null]"}) {
+    EXPECT_TRUE(json.HoldsRecord(whole)) << whole;
+  }
+  for (const char* part : {"", " ", ",", "]", ", ]", "\"a", "\"a\\\"",
+                           "{\"text\": \"a\"", "12", ",\n{"}) {
+    EXPECT_FALSE(json.HoldsRecord(part)) << part;
+  }
+  const CsvReader csv("text");
+  for (const char* whole :
+       {"a\n", "\r\n\na,b\r\n", "\"a\nb\"\n", "\"a\"\"\"\n"}) {
+    EXPECT_TRUE(csv.HoldsRecord(whole)) << whole;
+  }
+  for (const char* part : {"", "\n", "a", "\"a\n", "\"a\"\"\n", "\"a\nb\""}) {
+    EXPECT_FALSE(csv.HoldsRecord(part)) << part;
+  }
+}
+
 TEST(RecordReaderTest, AByteOrderMarkMayArriveInPieces) {
   const std::string mark = "\xEF\xBB\xBF";
   EXPECT_THAT(ReadFromSlowPipe(JsonArrayReader("text"), mark + "[\"one\"]"),

@@ -143,8 +143,10 @@ TEST_F(TextSourceTest, ANulInALineOrARowIsABadTextAndInJsonIsMeant) {
       texts_,
       ElementsAre("one", "inputs[1] has a NUL at byte 2" + words, "three"));
   texts_.clear();
-  Read("\"a\\u0000b\"\n", "jsonl");
-  EXPECT_THAT(texts_, ElementsAre("a" + nul + "b"));
+  Read("\"a\\u0000b\"\n\"c\"" + nul + "\"d\"\n\"e\"" + nul + "\n", "jsonl");
+  EXPECT_THAT(texts_, ElementsAre("a" + nul + "b",
+                                  "inputs[1] has a NUL at byte 3" + words,
+                                  "inputs[2] has a NUL at byte 3" + words));
   texts_.clear();
   Read("[\"a\\u0000b\"]", "json");
   EXPECT_THAT(texts_, ElementsAre("a" + nul + "b"));
@@ -320,6 +322,20 @@ TEST_F(TextSourceTest, NamesAStreamWhoseReadsFail) {
   absl::Status refused;
   EXPECT_EQ((*source)->Next(&text, &refused).status(),
             absl::DataLossError("cannot read standard input"));
+}
+
+TEST_F(TextSourceTest, ArgumentsArePlainTexts) {
+  for (const char* format : {"jsonl", "json", "csv", "tsv"}) {
+    TextInput input;
+    input.arguments = {"{\"text\": 1}"};
+    input.format = format;
+    EXPECT_THAT(
+        TextSource::Open(std::move(input)).status(),
+        IsError(absl::StatusCode::kInvalidArgument,
+                absl::StrCat("--input_format=", format,
+                             " is for --input and standard input; arguments "
+                             "are plain texts")));
+  }
 }
 
 TEST_F(TextSourceTest, TakesArgumentsOrAFileAndNotBoth) {

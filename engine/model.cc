@@ -122,7 +122,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   info.parameters = CountParameters(*config);
 
   absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
-      CheckpointReader::Open(folder, *config);
+      CheckpointReader::Open(folder, *config, /*verified=*/*manifest > 0);
   if (!checkpoint.ok()) return checkpoint.status();
   // First: of a large model it takes longest.
   DigestThread digest_of_weights(checkpoint->get());

@@ -56,8 +56,9 @@ void PoolStates(Pooling pooling, const float* states, int64_t n,
   for (int64_t i = 1; i < n; ++i) {
     const float* row = states + i * hidden_size;
     if (pooling == Pooling::kMax) {
+      // A NaN stays: a result that has one is no answer.
       for (int64_t h = 0; h < hidden_size; ++h)
-        out[h] = std::max(out[h], row[h]);
+        out[h] = row[h] > out[h] || row[h] != row[h] ? row[h] : out[h];
     } else if (pooling == Pooling::kWeightedMean) {
       const float weight = static_cast<float>(i + 1);
       weight_sum += weight;

@@ -68,27 +68,29 @@ absl::Status CheckEnd(const TensorEntry& entry,
   return Bad(absl::StrCat("the last ", zero_rows, " of ", shape[0],
                           " rows of the tensor ", entry.name,
                           " are zeros, as after an interrupted download: "
-                          "fetch the model again"));
+                          "fetch the model again; if they are meant, list the "
+                          "folder's files in SHA256SUMS"));
 }
 
 }  // namespace
 
 CheckpointReader::CheckpointReader(CheckpointFiles files, std::string prefix,
-                                   const ModelConfig& config)
+                                   const ModelConfig& config, bool verified)
     : files_(std::move(files)),
       prefix_(std::move(prefix)),
       config_(config),
+      verified_(verified),
       modules_(ModulesOf(config_)) {}
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
-    const std::string& folder, const ModelConfig& config) {
+    const std::string& folder, const ModelConfig& config, bool verified) {
   absl::StatusOr<CheckpointFiles> files =
       CheckpointFiles::Open(folder, config.transformer_folder);
   if (!files.ok()) return files.status();
   absl::StatusOr<std::string> prefix = FindPrefix(*files, config);
   if (!prefix.ok()) return prefix.status();
-  auto reader = absl::WrapUnique(
-      new CheckpointReader(*std::move(files), *std::move(prefix), config));
+  auto reader = absl::WrapUnique(new CheckpointReader(
+      *std::move(files), *std::move(prefix), config, verified));
   const absl::Status status = reader->Check();
   if (!status.ok()) return status;
   return reader;
@@ -189,7 +191,7 @@ absl::Status CheckpointReader::ReadInto(const CheckpointModule& module,
   const Tensor* tensor = Find(module.name, kind);
   const absl::Status status = tensor->file->ReadFloats(*tensor->entry, out);
   const std::vector<int64_t> shape = module.stored_shape();
-  if (!status.ok() || absl::string_view(kind) != ".weight" ||
+  if (!status.ok() || verified_ || absl::string_view(kind) != ".weight" ||
       !module.row->in_layer || shape.size() != 2) {
     return status;
   }

@@ -29,9 +29,11 @@ class CheckpointReader : public WeightSource {
   // UNIMPLEMENTED and the way to convert. Tensors outside the encoder (a
   // pooler, a task head) are ignored and noted; a tensor within the embeddings
   // or the layers that the architecture does not know is refused, because it
-  // would change digits.
+  // would change digits. verified: the file's digest is that of its author, so
+  // that zeros at a matrix's end are meant; in others they are DATA_LOSS.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
-      const std::string& folder, const ModelConfig& config);
+      const std::string& folder, const ModelConfig& config,
+      bool verified = false);
 
   absl::StatusOr<OuterWeights> ReadOuter() override;
   absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override;
@@ -51,7 +53,7 @@ class CheckpointReader : public WeightSource {
   using Tensor = CheckpointFiles::Tensor;
 
   CheckpointReader(CheckpointFiles files, std::string prefix,
-                   const ModelConfig& config);
+                   const ModelConfig& config, bool verified);
 
   // Every tensor that the reads need, and no others.
   absl::Status Check();
@@ -77,6 +79,7 @@ class CheckpointReader : public WeightSource {
   const CheckpointFiles files_;
   const std::string prefix_;
   const ModelConfig config_;
+  const bool verified_;
   const std::vector<CheckpointModule> modules_;  // of config_
   std::set<std::string> used_;                   // names of tensors
   std::vector<std::string> notes_;

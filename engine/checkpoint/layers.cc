@@ -64,6 +64,8 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   }
   if (rope.Find("partial_rotary_factor") != nullptr)
     return Unsupported(rope, "partial_rotary_factor", "");
+  if (rope.IsNull("rope_theta"))
+    return rope.Bad("rope_theta", "expected a number");
   return rope.Number("rope_theta", 1, kMaxTheta, *plain);
 }
 
@@ -100,7 +102,10 @@ absl::Status ReadRotations(const Settings& settings, ModelConfig* config) {
   absl::Status status;
   double full = 0, window = 0;
   Take(Theta(settings, kFull, "full_theta"), &full, &status);
-  Take(Theta(settings, kWindow, "window_theta"), &window, &status);
+  // Null is that of the other layers, and not the default.
+  const bool same = settings.fields().IsNull(settings.key("window_theta"));
+  Take(Theta(settings, kWindow, same ? "full_theta" : "window_theta"), &window,
+       &status);
   config->rotations = {{full, dims}, {window, dims}};
   for (LayerSpec& layer : config->layers)
     layer.rotation = layer.reach == Reach() ? 0 : 1;

@@ -55,8 +55,10 @@ absl::Status CheckPlainEncoder(const Settings& settings) {
     }
   }
   for (const auto& [key, served] : settings.architecture().only.items()) {
-    const Json* value = fields.Find(key);
-    if (value != nullptr && *value != served) {
+    const auto value = fields.object().find(key);
+    if (value == fields.object().end() || *value == served) continue;
+    // To transformers null is not absent, but false.
+    if (!value->is_null() || (served != nullptr && served != false)) {
       return Unsupported(fields, key,
                          absl::StrCat("supported: ", ShowJson(served)));
     }

@@ -125,11 +125,12 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
   config->pooling = *pooling;
   const absl::StatusOr<bool> include = fields.Bool("include_prompt", true);
   if (!include.ok()) return include.status();
-  if (!*include) {
-    return absl::UnimplementedError(absl::StrCat(
-        name,
-        ": include_prompt false, which leaves the tokens of a prompt out "
-        "of the vector, is not supported"));
+  if (!*include || fields.IsNull("include_prompt")) {
+    return absl::UnimplementedError(
+        absl::StrCat(name,
+                     ": include_prompt false or null, which leaves the tokens "
+                     "of a prompt out "
+                     "of the vector, is not supported"));
   }
   for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
     const absl::StatusOr<int64_t> value =

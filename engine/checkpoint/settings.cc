@@ -41,9 +41,10 @@ std::optional<std::string> Settings::Default(const std::string& setting) const {
 
 absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
                          absl::string_view supported) {
-  const Json* value = fields.Find(key);
+  const auto value = fields.object().find(std::string(key));
+  const bool there = value != fields.object().end();
   return absl::UnimplementedError(absl::StrCat(
-      fields.name(), ": ", key, " ", value ? ShowJson(*value) : "",
+      fields.name(), ": ", key, " ", there ? ShowJson(*value) : "",
       " is not supported", supported.empty() ? "" : "; ", supported));
 }
 

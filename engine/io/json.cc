@@ -146,6 +146,11 @@ const Json* JsonFields::Find(absl::string_view key) const {
   return &*found;
 }
 
+bool JsonFields::IsNull(absl::string_view key) const {
+  const auto found = object_.find(std::string(key));
+  return found != object_.end() && found->is_null();
+}
+
 absl::StatusOr<int64_t> JsonFields::Int(absl::string_view key, int64_t min,
                                         int64_t max,
                                         std::optional<int64_t> fallback) const {
@@ -199,10 +204,10 @@ absl::StatusOr<std::string> JsonFields::String(
 
 absl::Status JsonFields::Bad(absl::string_view key,
                              absl::string_view wanted) const {
-  const Json* value = Find(key);
+  const auto value = object_.find(std::string(key));
   return absl::DataLossError(absl::StrCat(
-      name_, ": ", key, " is ", value == nullptr ? "missing" : ShowJson(*value),
-      "; ", wanted));
+      name_, ": ", key, " is ",
+      value == object_.end() ? "missing" : ShowJson(*value), "; ", wanted));
 }
 
 std::string ShowJson(const Json& value) {

@@ -52,6 +52,9 @@ class JsonFields {
 
   // The member; nullptr when absent or null.
   const Json* Find(absl::string_view key) const;
+  // Whether the member is there and null: for those where that is not the same
+  // to transformers as absent.
+  bool IsNull(absl::string_view key) const;
 
   // Absent: `fallback`, or DATA_LOSS without one. Another type, or a number
   // outside min..max: DATA_LOSS with key, value and limits. Whole numbers must

@@ -36,6 +36,7 @@ namespace ENCODERD_ISA {
 constexpr int64_t kGroup = 24;  // query rows at a time
 // Of keys that do not count.
 constexpr float kLeastScore = -3.0e38f;
+constexpr float kMostOffset = 1 << 20;
 
 struct KeyRange {
   int64_t first, end;
@@ -171,16 +172,21 @@ ENCODERD_INLINE float SoftmaxRow(const float* scores, int64_t n,
   for (int64_t v = 0; v < whole; ++v)
     highest = Max(highest, F32::Load(scores + v * kLanes));
   const float to_base2 = scale * kLog2e;
-  const F offset = MaxInLanes(highest) * to_base2;
+  F shift = {}, offset = MaxInLanes(highest) * to_base2;
+  // So far from 0 the offset is rounded to more than the exponents that count.
+  if (__builtin_fabsf(offset[0]) > kMostOffset) {
+    shift = MaxInLanes(highest);
+    offset = F{};
+  }
   F sum = {};
   for (int64_t v = 0; v < whole; ++v) {
-    const F p =
-        Exp2<E::kPrecise>(F32::Load(scores + v * kLanes) * to_base2 - offset);
+    const F p = Exp2<E::kPrecise>(
+        (F32::Load(scores + v * kLanes) - shift) * to_base2 - offset);
     sum += p;
     E::Store(p, out + v * kLanes);
   }
-  const F p =
-      FirstLanes(Exp2<E::kPrecise>(last * to_base2 - offset), rest, F{});
+  const F p = FirstLanes(Exp2<E::kPrecise>((last - shift) * to_base2 - offset),
+                         rest, F{});
   E::Store(p, out + whole * kLanes);
   return SumLanes(sum + p);
 }

@@ -116,9 +116,11 @@ ENCODERD_INLINE RowScale QuantizeRow(const typename E::Element* x, int64_t size,
   const float factor = 255.0f / span;
   const I zero = Whole(Splat(least * factor));
   for (int64_t h = 0; h < size; h += kLanes) {
-    const I code = Whole(F32::Load(row + h) * factor) + zero;
+    // Rounding may lead past either end.
+    I code = Whole(F32::Load(row + h) * factor) + zero;
+    code = code < 255 ? code : 255;
     *reinterpret_cast<BytesAny*>(codes + h) =
-        __builtin_convertvector(code < 255 ? code : 255, Bytes);
+        __builtin_convertvector(code > 0 ? code : 0, Bytes);
   }
   return {span / 255.0f + SumLanes(broken), zero[0]};
 }

@@ -23,7 +23,8 @@ constexpr int32_t kAtOnce = 16;  // tokens that a thread loads before it adds
 // The value after token i, of which the first is 0; i is at least 1.
 ENCODERD_DEVICE float AddToken(float value, float next, int32_t i,
                                Pooling kind) {
-  if (kind == Pooling::kMax) return Max(value, next);
+  if (kind == Pooling::kMax)  // a NaN stays, as on the host
+    return next > value || next != next ? next : value;
   if (kind == Pooling::kWeightedMean)
     return value + static_cast<float>(i + 1) * next;
   return value + next;

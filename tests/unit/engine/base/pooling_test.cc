@@ -47,6 +47,17 @@ TEST(PoolingTest, TakesTheLargestOfEachValue) {
   EXPECT_THAT(PoolThree(Pooling::kMax), ElementsAre(4, 3));
 }
 
+TEST(PoolingTest, TheLargestKeepsANaNWhereverItStands) {
+  for (int64_t row = 0; row < 3; ++row) {
+    std::vector<float> states = {1, 5, 3, 4, 2, 6};
+    states[2 * row] = NAN;
+    std::vector<float> out(2);
+    PoolStates(Pooling::kMax, states.data(), 3, 2, out.data());
+    EXPECT_TRUE(std::isnan(out[0])) << row;
+    EXPECT_EQ(out[1], 6);
+  }
+}
+
 TEST(PoolingTest, DividesTheSumByTheRootOfTheLength) {
   const float root = std::sqrt(3.0f);
   EXPECT_THAT(PoolThree(Pooling::kMeanSqrtLen),

@@ -107,6 +107,8 @@ TEST_F(ArchitectureTest, RefusesWhatIsNoPlainEncoderInEveryArchitecture) {
     EXPECT_THAT(Config(spec.name, {{"is_causal", causal}}), IsOk());
     EXPECT_THAT(Config(spec.name, {{"is_causal", !causal}}),
                 IsError(kUnimplemented, "is_causal"));
+    // Null is false to it.
+    EXPECT_EQ(Config(spec.name, {{"is_causal", nullptr}}).ok(), !causal);
     for (const char* scheme : {"relative_key", "relative_key_query", "rotary"})
       EXPECT_THAT(Config(spec.name, {{"position_embedding_type", scheme}}),
                   IsError(kUnimplemented, scheme));

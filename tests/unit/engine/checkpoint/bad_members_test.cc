@@ -103,7 +103,7 @@ TEST_F(BadMembersTest, NamesTheFileTheMemberAndItsValue) {
       {kDense, R"({"use_residual":"no"})",
        ": use_residual is 'no'; expected true or false"},
       {kDense, R"({"in_features":null})",
-       ": in_features is missing; expected a whole number from 1 to 262144"},
+       ": in_features is null; expected a whole number from 1 to 262144"},
       {kDense, R"({"bias":0})", ": bias is 0; expected true or false"},
       {kLayerNorm, R"({"dimension":0})",
        ": dimension is 0; expected a whole number from 1 to 262144"},

@@ -63,6 +63,15 @@ TEST_F(LayersTest, LayersByTurnsSeeAllAndHalfAWindowToEachSide) {
   EXPECT_EQ(config_.rotations[1].theta, 500);
 }
 
+TEST_F(LayersTest, ANullThetaOfWindowsIsThatOfTheOtherLayers) {
+  ASSERT_THAT(Read({{"global_theta", 5000}, {"local_theta", nullptr}}), IsOk());
+  EXPECT_EQ(config_.rotations[1].theta, 5000);
+  const Json rope = {{"sliding_attention", {{"rope_theta", nullptr}}}};
+  EXPECT_THAT(Read({{"rope_parameters", rope}}),
+              IsError(kDataLoss,
+                      "rope_parameters.sliding_attention: rope_theta is null"));
+}
+
 TEST_F(LayersTest, ListsOfLayersAndRotationsGoFirst) {
   const char* full = "full_attention";
   const char* window = "sliding_attention";

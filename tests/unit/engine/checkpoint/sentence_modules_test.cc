@@ -214,8 +214,11 @@ TEST_F(SentenceModulesTest, RefusesADefaultPromptThatIsNotThereAndALongOne) {
 }
 
 TEST_F(SentenceModulesTest, RefusesPoolingThatLeavesOutAPrompt) {
-  pooling_["include_prompt"] = false;
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "include_prompt false"));
+  for (const Json& left_out : {Json(false), Json()}) {
+    pooling_["include_prompt"] = left_out;
+    EXPECT_THAT(Load(),
+                IsError(kUnimplemented, "include_prompt false or null"));
+  }
 }
 
 TEST_F(SentenceModulesTest, RefusesModelsOfOtherKindsByName) {

@@ -162,6 +162,25 @@ TEST_P(AttentionKernelTest, AttendsWithScoresThatDwarfEachOther) {
   ExpectAttention({40, 1, 32, {9, 12}, 10.0f});
 }
 
+// Two keys share a score of 1e7 to 1e13, where a float's steps are large.
+TEST_P(AttentionKernelTest,
+       HalvesAttentionBetweenEqualKeysHoweverHighTheyScore) {
+  const Shape shape = {.n = 5, .heads = 1, .size = 16};
+  for (int step = 0; step < 200; ++step) {
+    std::vector<float> qkv(shape.n * 3 * shape.hidden(), 0.0f);
+    const auto row = [&](int64_t i) { return &qkv[i * 3 * shape.hidden()]; };
+    for (int64_t i = 0; i < shape.n; ++i)
+      row(i)[0] = 1e4f * std::pow(1.0351f, static_cast<float>(step));
+    for (const int64_t i : {1, 3}) {
+      row(i)[shape.hidden()] = 4321;
+      row(i)[2 * shape.hidden()] = static_cast<float>(i);
+    }
+    const std::vector<float> got = Floats(Attend(shape, Elements(&qkv)));
+    for (int64_t i = 0; i < shape.n; ++i)
+      ASSERT_NEAR(got[i * shape.hidden()], 2, 1e-2) << row(i)[0];
+  }
+}
+
 TEST_P(AttentionKernelTest, AttendsOnlyToKeysWithinReach) {
   const std::vector<Reach> reaches = {kCausal, {0, 0},   {64, 64}, {5, -1},
                                       {0, -1}, {3, 17},  {1, 0},   {30, 2},

@@ -108,6 +108,8 @@ class ServerProcess:
         if os.getpid() != self._owner or self._process is None:
             return None
         self._process.terminate()  # nothing, where it has ended
+        if threading.current_thread() is self._thread:  # the collector ran here
+            return self.exit_code
         if not self._wait(timeout):
             self._process.kill()
             self._wait(None)
@@ -164,8 +166,10 @@ class ServerProcess:
 
 
 def _with_parent(command: List[str]) -> List[str]:
-    """The command that becomes `command` and ends with this process."""
-    if not sys.platform.startswith("linux") or not sys.executable:
+    """The command that becomes `command` and ends with this process; of a
+    frozen program, which has no Python to run the helper, `command` itself."""
+    if (not sys.platform.startswith("linux") or not sys.executable
+            or getattr(sys, "frozen", False)):
         return command
     helper = pathlib.Path(__file__).with_name("_exec_with_parent.py")
     return [sys.executable, "-I", "-S", str(helper), str(os.getpid()),

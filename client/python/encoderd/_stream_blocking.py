@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import queue
+import sys
 import threading
 import time
+import weakref
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
 from encoderd._channel import check_process
@@ -15,6 +18,8 @@ from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
                                     ended_by)
 from encoderd.inputs import Input
 from encoderd.results import Embedding
+
+LAST_WAIT = 5.0  # seconds at exit for each thread that reads answers
 
 
 class Stream:
@@ -27,9 +32,11 @@ class Stream:
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
         self._call = method(iter(self._requests.get, None))
-        threading.Thread(target=_read, name="encoderd-stream", daemon=True,
-                         args=(self._call, method.link, self._events)
-                         ).start()
+        self._reader = threading.Thread(
+            target=_read, name="encoderd-stream", daemon=True,
+            args=(self._call, method.link, self._events))
+        self._reader.start()
+        _LIVE.add(self)
 
     def send(self, request: Any) -> None:
         self._requests.put(request)
@@ -50,11 +57,30 @@ class Stream:
         self.take(seconds)
 
     def close(self) -> None:
-        """Cancels what is still in flight, unless it is a parent process's."""
-        if os.getpid() != self._process:
+        """Cancels what is still in flight, unless it is a parent process's. Not
+        while the interpreter ends: a thread that it stopped may hold a lock
+        that cancel() waits for."""
+        if os.getpid() != self._process or sys.is_finalizing():
             return
         self._requests.put(None)
         self._call.cancel()
+
+    def join(self, seconds: float) -> None:
+        """Waits for so long until the answers are read no more."""
+        self._reader.join(seconds)
+
+
+_LIVE: "weakref.WeakSet[Stream]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """While threads still run: of iterators that nobody read to their end."""
+    streams = list(_LIVE)
+    for stream in streams:
+        stream.close()
+    for stream in streams:
+        stream.join(LAST_WAIT)
 
 
 def _read(call: Any, link: Link, events: "queue.SimpleQueue[Event]"

@@ -61,15 +61,15 @@ def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
 
 
 def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
-    """What a method was given, as a list; a single text or TokenIds too, and
-    scalars of pyarrow as the texts that they are. TypeError for what can only
-    be a mistake, in any place: before the first call, so that the last of many
-    does not cost all others."""
+    """What a method was given, as a list that no caller changes during the
+    call; a single text or TokenIds too, and scalars of pyarrow as the texts
+    that they are. TypeError for what can only be a mistake, in any place:
+    before the first call, so that the last of many does not cost all others."""
     if isinstance(values, (str, TokenIds)):
         return [values]
     listed: Sequence[Input]
     if isinstance(values, (list, tuple)):
-        listed = values
+        listed = list(values)
     else:
         check_iterable(values)
         if isinstance(values, np.ndarray):
@@ -322,7 +322,15 @@ def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
     each."""
     cutter = Cutter(batch_size, keep_errors, first, prompt_name)
     for value in itertools.islice(values, first, None):
-        yield from cutter.add(value)
+        try:
+            parts = cutter.add(value)
+        except EncoderdError:
+            # What is before it goes first: an error there is the first.
+            before = cutter.rest()
+            if before is not None:
+                yield before
+            raise
+        yield from parts
     last = cutter.rest()
     if last is not None:
         yield last

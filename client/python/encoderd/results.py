@@ -228,6 +228,7 @@ class Rows:
         self._bits = precision.endswith("binary")
         self._type = np.dtype(_TYPES[precision])
         self._vectors: Optional[np.ndarray] = None
+        self._filled = np.zeros(count, bool)
         self._token_counts = np.zeros(count, np.int64)
         self._truncated = np.zeros(count, bool)
         self._scales = np.zeros(count, np.float32)
@@ -263,6 +264,7 @@ class Rows:
                           f"for {len(rows)} inputs, not {len(rows) * width}")
         self._vectors[rows] = np.frombuffer(packed, self._type).reshape(
             len(rows), -1)
+        self._filled[rows] = True
         self._token_counts[rows] = [e.token_count for e in embeddings]
         self._truncated[rows] = [e.truncated for e in embeddings]
         self._scales[rows] = [e.scale for e in embeddings]
@@ -274,7 +276,13 @@ class Rows:
         return self._vectors is None
 
     def result(self, dimensions: int) -> EmbedResult:
-        """dimensions: of a vector, if none came."""
+        """dimensions: of a vector, if none came. RuntimeError if an input has
+        neither a vector nor an error: a fault of this package."""
+        filled = self._filled.copy()
+        filled[list(self._errors)] = True
+        if not filled.all():
+            raise RuntimeError(f"inputs[{filled.argmin()}] has neither a "
+                               "vector nor an error; report it")
         vectors = self._vectors
         if vectors is None:
             vectors = self._matrix((dimensions + 7) // 8 if self._bits

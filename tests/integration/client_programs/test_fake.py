@@ -9,9 +9,11 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
+from either_client import KINDS, ask
 from encoderd import _method_jobs, _progress
 from encoderd._calls_in_flight import calls_of_list
 from encoderd.inputs import cut
+from python_service import Model, serve
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
@@ -100,6 +102,33 @@ def test_a_text_without_utf8_form_is_refused_by_its_place(client):
     assert caught.value.input_index == 70
     assert caught.value.message == ("inputs[70] has no UTF-8 form: its "
                                     "character 0 is U+D800, half of a pair")
+
+
+@KINDS
+def test_a_bad_text_before_one_without_utf8_form_is_the_first(fake, kind):
+    for batch_size in (1, 64):
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            ask(kind, fake.target, "encode", ["fine", "", "\ud800"],
+                batch_size=batch_size)
+        assert caught.value.reason == "EMPTY_INPUT"
+        assert caught.value.input_index == 1
+
+
+class Clears(Model):
+    """Clears the caller's list when its first call comes."""
+
+    def Embed(self, request, context):
+        self.texts.clear()
+        return super().Embed(request, context)
+
+
+@KINDS
+def test_a_list_that_changes_during_the_call_counts_as_it_was(kind):
+    with serve(Clears()) as service:
+        service.texts = ["text"] * 50
+        found = ask(kind, service.target, "encode", service.texts,
+                    batch_size=1)
+    assert found.tolist() == [[4, 1]] * 50
 
 
 def test_what_is_no_text_is_a_type_error(client):
@@ -255,3 +284,13 @@ def test_an_answer_that_does_not_fit_is_a_fault_of_the_server():
         encoder_pb2.Embedding(packed=bytes(4))])
     with pytest.raises(encoderd.ServerFaultError):
         Rows(2).add(two, ragged)
+
+
+def test_a_row_that_nothing_filled_is_no_vector():
+    from encoderd.results import Rows
+    from encoderd.v1 import encoder_pb2
+    rows = Rows(2)
+    rows.add(*cut(["text"], 1), encoder_pb2.EmbedResponse(embeddings=[
+        encoder_pb2.Embedding(packed=bytes(8))]))
+    with pytest.raises(RuntimeError, match=r"inputs\[1\] has neither"):
+        rows.result(0)

@@ -21,7 +21,6 @@ namespace encoderd::client {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
-constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 
 // One request, from the source to its answer.

@@ -14,7 +14,6 @@ namespace encoderd::client {
 namespace {
 
 constexpr absl::string_view kInputs = "inputs[";
-constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 
 // The pause, or the least there is, if it ends before `deadline`.

@@ -62,6 +62,9 @@ absl::Status WithInput(const absl::Status& status, const Cut& cut);
 // A context whose call ends at `deadline`.
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
 
+// Between two attempts of a call.
+inline constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
+
 // The pause after which a refused call is made again: the server loads its
 // model, or its queue is full, it said for how long, and `deadline` is later.
 std::optional<absl::Duration> RetryPause(const absl::Status& status,

@@ -17,6 +17,13 @@ elseif(ENCODERD_WERROR)
   target_compile_options(encoderd_options INTERFACE -Werror)
 endif()
 
+# encoderd_library(name source...): a static library of sources whose headers take longer to compile than they do: with ENCODERD_UNITY
+# eight are one.
+function(encoderd_library name)
+  add_library(${name} STATIC ${ARGN})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ENCODERD_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [GRPC] [OPTIMIZED]): a GoogleTest program and its
 # ctest entry. SOURCES compile without optimization, in half the time; OPTIMIZED is for tests that compute much themselves.
 # GRPC is for tests whose sources include gRPC and the protocol: these headers are compiled once for all of them.

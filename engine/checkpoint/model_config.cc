@@ -23,7 +23,6 @@ namespace {
 // Sizes far beyond any model, so that a wrong file is named as such and no
 // product of them overflows.
 constexpr int64_t kMaxLayers = 1024;
-constexpr int64_t kMaxWidth = 1 << 18;
 constexpr int64_t kMaxRows = 1 << 28;
 
 // Settings that would change digits, whatever the architecture and in this one.

@@ -18,7 +18,6 @@ constexpr char kModules[] = "modules.json";
 constexpr char kSettings[] = "config_sentence_transformers.json";
 // Each text of a request gets a copy.
 constexpr size_t kMaxPrompt = 16 << 10;  // bytes
-constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
 
 struct Module {
   std::string type;  // last part of the class: "Pooling"
@@ -27,9 +26,9 @@ struct Module {
 
 absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
   const absl::StatusOr<std::string> text =
-      ReadWholeFile(folder, kModules, kSmall.max_bytes);
+      ReadWholeFile(folder, kModules, kSmallJson.max_bytes);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<Json> json = ParseJson(*text, kModules, kSmall);
+  const absl::StatusOr<Json> json = ParseJson(*text, kModules, kSmallJson);
   if (!json.ok()) return json.status();
   if (!json->is_array() || json->empty()) {
     return absl::DataLossError("modules.json is not a list of modules");
@@ -103,7 +102,7 @@ absl::Status NamedByModules(const absl::Status& status) {
 absl::Status ReadPooling(const std::string& folder, const std::string& path,
                          ModelConfig* config, int64_t* width) {
   const std::string name = JoinName(path, "config.json");
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmallJson);
   if (!json.ok()) return json.status();
   const JsonFields fields(*json, name);
   const absl::StatusOr<std::vector<std::string>> modes =
@@ -147,7 +146,7 @@ absl::Status CheckNormalize(const std::string& folder,
   const std::string name = JoinName(path, "config.json");
   if (path.empty()) return absl::OkStatus();
   const absl::StatusOr<Json> json =
-      ReadOptionalJsonObject(folder, name, kSmall);
+      ReadOptionalJsonObject(folder, name, kSmallJson);
   if (!json.ok()) return json.status();
   for (const char* key : {"module_input_name", "module_output_name"}) {
     const absl::StatusOr<std::string> value =
@@ -185,7 +184,7 @@ absl::Status ReadHeadModule(const std::string& folder, const Module& module,
 
 absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
   const absl::StatusOr<Json> json =
-      ReadOptionalJsonObject(folder, kSettings, kSmall);
+      ReadOptionalJsonObject(folder, kSettings, kSmallJson);
   if (!json.ok()) return json.status();
   const JsonFields fields(*json, kSettings);
   const absl::StatusOr<std::string> kind =

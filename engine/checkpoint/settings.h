@@ -47,6 +47,9 @@ class Settings {
   const JsonFields defaults_;
 };
 
+// Of any layer: far beyond any model, so that a wrong file is named as such.
+inline constexpr int64_t kMaxWidth = 1 << 18;
+
 // UNIMPLEMENTED: "config.json: KEY VALUE is not supported; SUPPORTED".
 absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
                          absl::string_view supported);

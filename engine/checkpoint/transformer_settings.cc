@@ -16,7 +16,6 @@
 namespace encoderd {
 namespace {
 
-constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
 constexpr char kModelMaxLength[] = "model_max_length";
 
 // Arguments of from_pretrained() that say where files come from, in which
@@ -159,7 +158,7 @@ absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     const std::string name = JoinName(
         transformer_folder, absl::StrCat("sentence_", kind, "_config.json"));
     if (!FileExists(folder, name)) continue;
-    const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+    const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmallJson);
     if (!json.ok()) return json.status();
     if (json->empty()) continue;  // as if it were not there
     absl::StatusOr<TransformerSettings> settings =

@@ -25,6 +25,10 @@ struct JsonLimits {
   int max_depth = 32;  // nested objects and arrays
 };
 
+// Of the files next to config.json: some settings each.
+inline constexpr JsonLimits kSmallJson = {.max_bytes = 1 << 20,
+                                          .max_depth = 16};
+
 // `name` is used in errors only.
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view name,
                                const JsonLimits& limits = {});

@@ -13,21 +13,16 @@
 namespace encoderd {
 namespace {
 
-char32_t CharAt(absl::string_view text, int64_t at, int* length) {
-  return utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at,
-                      length);
-}
-
 bool WordBefore(absl::string_view text, int64_t at) {
   int length;
-  return at > 0 &&
-         unicode::IsWordChar(CharAt(text, utf8::Previous(text, at), &length));
+  return at > 0 && unicode::IsWordChar(
+                       utf8::DecodeAt(text, utf8::Previous(text, at), &length));
 }
 
 bool WordAfter(absl::string_view text, int64_t at) {
   int length;
   return at < static_cast<int64_t>(text.size()) &&
-         unicode::IsWordChar(CharAt(text, at, &length));
+         unicode::IsWordChar(utf8::DecodeAt(text, at, &length));
 }
 
 // Goes back from `at` over white space, not beyond `limit`.
@@ -35,7 +30,7 @@ int64_t SpaceBegin(absl::string_view text, int64_t at, int64_t limit) {
   while (at > limit) {
     const int64_t before = utf8::Previous(text, at);
     int length;
-    if (!unicode::IsSpace(CharAt(text, before, &length))) break;
+    if (!unicode::IsSpace(utf8::DecodeAt(text, before, &length))) break;
     at = before;
   }
   return std::max(at, limit);
@@ -44,7 +39,7 @@ int64_t SpaceBegin(absl::string_view text, int64_t at, int64_t limit) {
 int64_t SpaceEnd(absl::string_view text, int64_t at) {
   while (at < static_cast<int64_t>(text.size())) {
     int length;
-    if (!unicode::IsSpace(CharAt(text, at, &length))) break;
+    if (!unicode::IsSpace(utf8::DecodeAt(text, at, &length))) break;
     at += length;
   }
   return at;

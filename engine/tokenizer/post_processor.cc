@@ -11,11 +11,6 @@ namespace {
 
 constexpr char32_t kByteLevelSpace = 0x120;
 
-char32_t CharAt(absl::string_view text, int64_t at, int* length) {
-  return utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at,
-                      length);
-}
-
 bool IsSpace(char32_t c) { return c == kByteLevelSpace || unicode::IsSpace(c); }
 
 }  // namespace
@@ -25,20 +20,20 @@ void TrimOffset(const PostProcessor& post, absl::string_view value,
   const auto size = static_cast<int64_t>(value.size());
   int length = 0;
   int64_t leading = 0;
-  for (int64_t at = 0; at < size && IsSpace(CharAt(value, at, &length));
+  for (int64_t at = 0; at < size && IsSpace(utf8::DecodeAt(value, at, &length));
        at += length) {
     ++leading;
   }
   int64_t trailing = 0;
   for (int64_t at = size; at > 0; ++trailing) {
     at = utf8::Previous(value, at);
-    if (!IsSpace(CharAt(value, at, &length))) break;
+    if (!IsSpace(utf8::DecodeAt(value, at, &length))) break;
   }
   if (leading == 1 && post.add_prefix_space && (first || place->begin == 0)) {
     leading = 0;
   }
   for (; leading > 0 && place->begin < place->end; --leading) {
-    CharAt(text, place->begin, &length);
+    utf8::DecodeAt(text, place->begin, &length);
     place->begin += length;
   }
   if (trailing == 0) return;

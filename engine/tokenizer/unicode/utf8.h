@@ -34,6 +34,11 @@ inline char32_t Decode(const uint8_t* p, int* length) {
          (p[3] & 0x3Fu);
 }
 
+// The same of the code point at byte `at` of `text`.
+inline char32_t DecodeAt(absl::string_view text, int64_t at, int* length) {
+  return Decode(reinterpret_cast<const uint8_t*>(text.data()) + at, length);
+}
+
 // Writes 1 to 4 bytes and returns how many.
 inline int Encode(char32_t c, char* out) {
   if (c < 0x80) {

@@ -89,10 +89,10 @@ class EncodeMethods(ModelMembers):
             ("a", "b") is two texts. An empty list returns [0, D].
         prompt_name: name of a prompt of the model, put before each text. If
             the call asks for a prompt, here or by `prompt`, a pair or
-            TokenIds among the inputs is a ValueError (a model without
-            prompts takes "query" and "document" as none). A default prompt
-            of the model goes before the texts of a list, not before its
-            pairs and TokenIds.
+            TokenIds among the inputs is a ValueError, unless its text is
+            empty (a model without prompts takes "query" and "document" as
+            none). A default prompt of the model goes before the texts of a
+            list, not before its pairs and TokenIds.
         prompt: a text put before each text; prompt_name is then ignored.
             None: the model's default prompt, if it has one.
         batch_size: texts in one call; split if the server takes fewer

@@ -22,7 +22,8 @@ from encoderd._quantize import check_ranges
 from encoderd._signatures import Inputs
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
                              make_error, with_remedy, without_windows)
-from encoderd.inputs import Input, Part, TokenIds, as_list, cut
+from encoderd.inputs import (Input, Part, TokenIds, as_list, cut,
+                             gets_no_prompt)
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, SameModel, TokenizedText,
                               TokenizedTexts, TokenStates, check_count,
@@ -192,9 +193,14 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
           fingerprint: str = "", **rest: Any) -> Job[EmbedResult]:
     options = embed_options(precision=precision, on_error=on_error,
                             dimensions=dimensions, **rest)
+    prompted = bool(options.prompt_name)
+    asked_for = options.prompt_name
+    if prompted and any(map(gets_no_prompt, values)):
+        known = (yield get_model(model)).prompts
+        if not known.get(options.prompt_name):  # it has no text
+            asked_for = ""
     rows = Rows(len(values), precision or "float32", fingerprint)
     progress = make_progress(len(values), show_progress)
-    prompted = bool(options.prompt_name)
 
     per_input = _PerInput(on_error, progress, lambda place, error:
                           rows.refuse({place: error}))
@@ -206,7 +212,7 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     try:
         yield from _in_limit(lambda size, first: Many(
             "Embed",
-            per_input.cut(values, size, first, options.prompt_name),
+            per_input.cut(values, size, first, asked_for),
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
             take, per_input.refuse), batch_size)

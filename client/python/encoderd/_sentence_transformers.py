@@ -100,8 +100,7 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
                       prompt_name: Optional[str], model: str
                       ) -> Job[Sequence[Input]]:
     """The texts behind their prompt: Encode and Tokenize put none."""
-    if prompt or prompt_name:
-        _check_pairs(values)
+    by_default = prompt is None and prompt_name is None
     if prompt is None:
         info = yield _method_jobs.get_model(model)
         name = prompt_name or info.default_prompt_name
@@ -110,6 +109,8 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
         if name and name not in info.prompts:
             raise _method_jobs.unknown_prompt(name, info)
         prompt = info.prompts[name] if name else ""
+    if prompt and not by_default:
+        _check_pairs(values)
     return _prefixed(values, prompt)
 
 

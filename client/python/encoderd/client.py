@@ -83,8 +83,9 @@ class Client(EncodeMethods):
         pooling: None: the model's own; or "cls", "mean", "max",
             "mean_sqrt_len", "weighted_mean", "last_token".
         prompt_name: a prompt of the model, put before each text; a pair or
-            TokenIds among the inputs is then a ValueError. Empty: the model's
-            default prompt, if it has one, which goes before texts only.
+            TokenIds among the inputs is then a ValueError, unless the prompt's
+            text is empty. Empty: the model's default prompt, if it has one,
+            which goes before texts only.
         precision: as in encode(). int8 and uint8 without `ranges` take the
             range of each vector alone; EmbedResult.scales then has the steps.
         ranges: [2, D], the least and the largest value of each dimension.
@@ -157,6 +158,8 @@ class Client(EncodeMethods):
             input that is too large for a message (REQUEST_TOO_LARGE). An
             exception of the source, or an input of the wrong type
             (TypeError), is always raised in its turn.
+        prompt_name: as in embed(), but a pair or TokenIds with it is always a
+            ValueError.
         timeout: seconds without any answer, reconnecting included; None: the
             client's; math.inf: no limit.
         The other arguments are those of embed().

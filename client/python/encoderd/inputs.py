@@ -96,12 +96,17 @@ def _check_kind(value: Any, index: int) -> None:
         raise wrong_type(_misfit(_plain(value), index))
 
 
+def gets_no_prompt(value: object) -> bool:
+    """A pair or token ids."""
+    return ((type(value) is tuple and len(value) == 2)
+            or isinstance(value, TokenIds))
+
+
 def check_prompted(value: object, index: int) -> None:
-    """Of an input that a prompt was asked for: ValueError for a pair or token
-    ids, which get none."""
-    is_pair = type(value) is tuple and len(value) == 2
-    if is_pair or isinstance(value, TokenIds):
-        what = "a pair" if is_pair else "token ids"
+    """Of an input that a prompt was asked for: ValueError for one that gets
+    none."""
+    if gets_no_prompt(value):
+        what = "token ids" if isinstance(value, TokenIds) else "a pair"
         raise wrong_value(f"inputs[{index}] is {what}; a prompt goes before "
                           "texts only")
 

@@ -60,6 +60,30 @@ def test_a_pair_without_a_prompt_is_no_error(kind):
 
 
 @KINDS
+@pytest.mark.parametrize("output_value", ["sentence_embedding",
+                                          "token_embeddings", None])
+def test_a_prompt_name_without_text_takes_pairs_and_ids(kind, output_value):
+    inputs = ["one", ("a", "b"), encoderd.TokenIds([1, 2])]
+    for info in ({}, {"prompts": {"query": ""}},
+                 {"prompts": {"query": "", "other": "ask: "},
+                  "default_prompt_name": "other"}):
+        with serve(Model(**info)) as service:
+            ask(kind, service.target, "encode", inputs, prompt_name="query",
+                output_value=output_value)
+        for request in service.requests:
+            assert request.inputs[0].text == "one"
+            assert request.inputs[1].pair.second == "b"
+            assert request.inputs[2].tokens.ids == [1, 2]
+
+
+@KINDS
+def test_embed_takes_a_pair_with_a_prompt_name_without_text(kind):
+    with serve(Model(prompts={"none": ""})) as service:
+        ask(kind, service.target, "embed", [("a", "b")], prompt_name="none")
+    assert service.requests[0].options.prompt_name == "none"
+
+
+@KINDS
 def test_an_empty_text_stays_empty_behind_a_prompt(fake, kind):
     for options in ({"prompt": "ask: "},
                     {"prompt": "ask: ", "output_value": "token_embeddings"}):

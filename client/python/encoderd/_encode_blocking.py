@@ -12,6 +12,7 @@ from encoderd._option_checks import is_of_argument
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue, Pooling,
                                   Precision, Truncate, methods_of, one_of)
 from encoderd.errors import EncoderdError
+from encoderd.inputs import is_of_source
 from encoderd.v1 import encoder_pb2
 
 
@@ -273,7 +274,10 @@ class EncodeMethods(ModelMembers):
             return _run_blocking.run_job(
                 job, self._methods, self._limit(timeout),
                 self._calls_in_flight)
-        except EncoderdError as error:  # without the frames of this package
+        except EncoderdError as error:
+            if is_of_source(error):
+                raise
+            # Without the frames of this package.
             raise error.with_traceback(None) from None
         except (TypeError, ValueError) as error:
             if is_of_argument(error):

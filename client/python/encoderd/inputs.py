@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import traceback
 from typing import (Any, AsyncIterable, Dict, ItemsView, Iterable, Iterator,
                     List, Mapping, Optional, Sequence, Tuple, Union)
 
@@ -84,6 +85,13 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
             _check_kind(value, index)
             has_scalars = has_scalars or _plain(value) is not value
     return [_plain(value) for value in listed] if has_scalars else listed
+
+
+def is_of_source(error: EncoderdError) -> bool:
+    """Whether it was raised by what as_list() iterated over, such as a caller's
+    generator. To be asked where it is caught."""
+    return any(frame.f_code is as_list.__code__
+               for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _check_kind(value: Any, index: int) -> None:

@@ -70,6 +70,29 @@ def test_a_wrong_argument_in_a_callers_generator_shows_where(fake, kind):
 
 
 @KINDS
+@pytest.mark.parametrize("method", ["encode", "token_states", "embed"])
+def test_an_error_of_encoderd_in_a_callers_generator_shows_where(fake, kind,
+                                                                 method):
+    def texts():
+        try:
+            yield from ask(encoderd.Client, fake.target, "encode", [""])
+        except encoderd.EncoderdError as error:
+            raise error from LookupError("of the caller")
+
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        ask(kind, fake.target, method, texts())
+    assert "texts" in [frame.name for frame in traceback.extract_tb(caught.tb)]
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+@KINDS
+def test_an_error_of_encoderd_shows_no_frames_within_the_package(fake, kind):
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        ask(kind, fake.target, "encode", ["one", ""])
+    assert traceback.extract_tb(caught.tb)[-1].name == "_run"
+
+
+@KINDS
 @pytest.mark.parametrize("use", [
     lambda client: client.embed_stream(["one"], timeout="soon"),
     lambda client: encoderd.Client(timeout="soon")])

@@ -222,11 +222,24 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
         progress.close()
     width = 0
     if rows.without_width:
-        width = dimensions or (yield get_model(model)).dimensions
+        width = width_of("dimensions", dimensions,
+                         (yield get_model(model)).dimensions)
     result = rows.result(width)
     for refused in result.errors.values():
         count_prompt(refused, prompted, kept=True)
     return result
+
+
+def width_of(option: str, wanted: int, most: int) -> int:
+    """Of a vector that is cut to `wanted` values; 0: all of `most`, which is
+    what the model gives. InvalidInputError for more."""
+    if wanted > most:
+        raise make_error(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            f"{option} is {wanted}; this model gives {most} dimensions: use 1 "
+            f"to {most}", "INVALID_OPTION",
+            metadata={"value": str(wanted), "limit": str(most)})
+    return wanted or most
 
 
 def token_states(values: Sequence[Input], *, model: str, batch_size: int,

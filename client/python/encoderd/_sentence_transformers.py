@@ -7,7 +7,6 @@ import logging
 import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-import grpc
 import numpy as np
 
 from encoderd import _method_jobs
@@ -17,8 +16,7 @@ from encoderd._option_checks import (check_choice, text, true_or_false,
 from encoderd._quantize import (calibrate, check_ranges, quantize,
                                 single_text, single_vector)
 from encoderd._tensors import require_tensors
-from encoderd.errors import (EncoderdError, count_prompt, make_error,
-                             with_remedy)
+from encoderd.errors import EncoderdError, count_prompt, with_remedy
 from encoderd.inputs import Input, as_list, check_prompted
 from encoderd.v1 import encoder_pb2
 
@@ -115,15 +113,9 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
 
 
 def _cut(vectors: np.ndarray, truncate_dim: int) -> np.ndarray:
-    if not 0 < truncate_dim <= vectors.shape[1]:
-        raise make_error(
-            grpc.StatusCode.INVALID_ARGUMENT,
-            f"truncate_dim is {truncate_dim}; this model gives "
-            f"{vectors.shape[1]} dimensions: use 1 to {vectors.shape[1]}",
-            "INVALID_OPTION",
-            metadata={"value": str(truncate_dim),
-                      "limit": str(vectors.shape[1])})
-    return np.ascontiguousarray(vectors[:, :truncate_dim])
+    width = _method_jobs.width_of("truncate_dim", truncate_dim,
+                                  vectors.shape[1])
+    return np.ascontiguousarray(vectors[:, :width])
 
 
 def _sentences(values: Sequence[Input], *, prompt: Optional[str],

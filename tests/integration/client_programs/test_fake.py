@@ -61,6 +61,21 @@ def test_an_empty_list_gives_a_matrix_without_rows(client):
     assert client.encode([], dimensions=2).shape == (0, 2)
 
 
+@pytest.mark.parametrize("options", [
+    {"dimensions": WIDTH + 1}, {"truncate_dim": WIDTH + 1},
+    {"truncate_dim": WIDTH + 1, "normalize_embeddings": True},
+    {"truncate_dim": WIDTH + 1, "precision": "binary"}])
+def test_an_empty_list_is_not_wider_than_the_model_either(client, options):
+    ways = [client.encode, *([client.embed] if "dimensions" in options else [])]
+    for way in ways:
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            way([], **options)
+        assert caught.value.message == (
+            f"{next(iter(options))} is {WIDTH + 1}; this model gives {WIDTH} "
+            f"dimensions: use 1 to {WIDTH}")
+        assert caught.value.reason == "INVALID_OPTION"
+
+
 def test_embed_tells_token_counts_and_cuts(client):
     result = client.embed(["one", TOO_LONG], truncate="end")
     assert result.token_counts.tolist() == [3, 9]

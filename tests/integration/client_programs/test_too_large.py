@@ -20,6 +20,9 @@ ANSWERS = 1000  # bytes of an answer that is accepted, where a test says so
 class Wide(Service):
     """Answers more than ANSWERS bytes to whatever it is asked."""
 
+    def GetModel(self, request, context):
+        return encoder_pb2.Model(dimensions=ANSWERS // 4)
+
     def Embed(self, request, context):
         return encoder_pb2.EmbedResponse(embeddings=[
             encoder_pb2.Embedding(packed=bytes(ANSWERS))

@@ -164,12 +164,20 @@ def check_iterable(values: object) -> None:
 
 def is_cursor(values: Any) -> bool:
     """Of a database (PEP 249)."""
-    return hasattr(values, "fetchall") and hasattr(values, "description")
+    return (not _is_column(values) and hasattr(values, "fetchall")
+            and hasattr(values, "description"))
+
+
+def _is_column(values: Any) -> bool:
+    """Of a table. The labels of a Series of pandas are attributes, too, and may
+    be those that a table or a cursor is known by."""
+    return getattr(values, "ndim", None) == 1
 
 
 def _column_names(values: Any) -> Optional[List[str]]:
     """The first names of a table's columns; None of what is no table."""
-    if type(values).__name__ == "LazyFrame":  # would compute them
+    # A LazyFrame would compute them.
+    if type(values).__name__ == "LazyFrame" or _is_column(values):
         return None
     names = getattr(values, "column_names", None)  # of pyarrow
     if names is None:

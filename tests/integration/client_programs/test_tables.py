@@ -64,6 +64,23 @@ class DataFrame:
         return iter(self.columns)
 
 
+class Series:
+    """Of pandas, whose labels are attributes."""
+
+    ndim = 1
+
+    def __init__(self, labels):
+        self.values = {label: f"the text of {label}" for label in labels}
+
+    def __getattr__(self, name):
+        if name in self.__dict__.get("values", ()):
+            return self.values[name]
+        raise AttributeError(name)
+
+    def __iter__(self):
+        return iter(self.values.values())
+
+
 class LazyFrame:
     """Of polars."""
 
@@ -123,6 +140,16 @@ def test_rows_and_tables_are_refused_with_what_to_do(client, inputs, words):
             way(inputs)
         assert str(caught.value) == words
     assert client._service.inputs == []
+
+
+@pytest.mark.parametrize("labels", [
+    ["columns"], ["column_names"], ["fetchall", "description"]])
+def test_a_column_is_no_table_by_its_labels(client, labels):
+    for way in ways(client):
+        way(Series(labels))
+        assert [value.text for value in client._service.inputs] == [
+            f"the text of {label}" for label in labels]
+        client._service.inputs.clear()
 
 
 def test_what_the_remedies_make_of_a_cursor_is_taken(client):

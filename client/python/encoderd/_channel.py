@@ -263,3 +263,11 @@ def check_in_flight(calls: int) -> int:
     if calls < 1:
         raise ValueError(f"calls_in_flight is {calls}; it must be at least 1")
     return calls
+
+
+def check_answer_bytes(limit: int) -> int:
+    limit = whole_number("max_answer_bytes", limit)
+    if limit != -1 and not 1 <= limit < 2**31:
+        raise ValueError(f"max_answer_bytes is {limit}; expected 1 to "
+                         f"{2**31 - 1}, or -1 for no limit")
+    return limit

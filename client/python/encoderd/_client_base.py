@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Type
 
 import grpc
 
-from encoderd._channel import Methods, channel_options, check_in_flight
+from encoderd._channel import (Methods, channel_options,
+                               check_answer_bytes, check_in_flight)
 from encoderd._connection_errors import Link
-from encoderd._option_checks import (is_hub_name, seconds, text,
-                                     whole_number)
+from encoderd._option_checks import is_hub_name, seconds, text
 from encoderd._proxy import proxy_of
 from encoderd._security import Path, secure
 from encoderd._signatures import methods_of
@@ -44,7 +44,8 @@ class ClientBase:
             included; None: no limit. Each method takes its own; there, None
             means this one and math.inf no limit.
         calls_in_flight: calls of one list that are in flight together.
-        max_answer_bytes: the largest answer to accept from one call.
+        max_answer_bytes: the largest answer to accept from one call; -1: no
+            limit.
         credentials: gRPC's own object, instead of tls and the TLS files.
 
         For the following arguments, None means the environment variable
@@ -84,8 +85,8 @@ class ClientBase:
             address, credentials=credentials, tls=tls, ca_file=ca_file,
             certificate_file=certificate_file, key_file=key_file, token=token,
             token_file=token_file, server_name=server_name)
-        options = channel_options(address, whole_number(
-            "max_answer_bytes", max_answer_bytes)) + security.options
+        options = channel_options(
+            address, check_answer_bytes(max_answer_bytes)) + security.options
         if is_loopback(address):  # a proxy is another machine
             options.append(("grpc.enable_http_proxy", 0))
 

@@ -74,7 +74,17 @@ def not_negative(name: str, value: Any) -> int:
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise wrong_type(f"{name} is {a_kind(value)}; expected a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise wrong_value(without_utf8(name, error)) from None
     return value
+
+
+def without_utf8(name: str, error: UnicodeEncodeError) -> str:
+    """What is wrong with a str that has a lone surrogate."""
+    return (f"{name} has no UTF-8 form: its character {error.start} is "
+            f"U+{ord(error.object[error.start]):04X}, half of a pair")
 
 
 def check_choice(name: str, value: Any, known: Sequence[str]) -> None:

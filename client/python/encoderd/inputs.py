@@ -11,8 +11,8 @@ from typing import (Any, AsyncIterable, Dict, ItemsView, Iterable, Iterator,
 import grpc
 import numpy as np
 
-from encoderd._option_checks import (a_kind, whole_number, wrong_type,
-                                     wrong_value)
+from encoderd._option_checks import (a_kind, whole_number, without_utf8,
+                                     wrong_type, wrong_value)
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
 
@@ -235,11 +235,9 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
         return encoder_pb2.Input(pair=encoder_pb2.TextPair(
             first=value[0], second=value[1]))
     except UnicodeEncodeError as error:
-        place = error.start
         raise make_error(
             grpc.StatusCode.INVALID_ARGUMENT,
-            f"inputs[{index}] has no UTF-8 form: its character {place} is "
-            f"U+{ord(error.object[place]):04X}, half of a pair",
+            without_utf8(f"inputs[{index}]", error),
             "INVALID_UTF8", metadata={"input_index": str(index)},
             remedy='replace it: text.encode("utf-8", "replace").decode()'
             ) from None

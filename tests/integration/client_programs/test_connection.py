@@ -331,6 +331,18 @@ def test_what_is_no_address_is_refused_before_it_is_dialed(kind, given, words):
     assert str(caught.value).startswith(f"target is {given!r}: {words}")
 
 
+@KINDS
+def test_the_largest_answer_is_a_size_that_grpc_takes(kind):
+    for size in (0, -5, 2**31, 1 << 40):
+        with pytest.raises(ValueError) as caught:
+            kind("localhost", max_answer_bytes=size)
+        assert str(caught.value) == (
+            f"max_answer_bytes is {size}; expected 1 to 2147483647, or -1 for "
+            "no limit")
+    for size in (-1, 1, 2**31 - 1):
+        kind("localhost", max_answer_bytes=size)
+
+
 def test_a_target_is_a_str():
     with pytest.raises(TypeError, match="target is an int; expected a str"):
         encoderd.Client(8400)

@@ -183,6 +183,17 @@ def test_an_option_of_the_wrong_type_is_named(client, options, words):
         assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("method, option", [
+    ("embed", "model"), ("embed_stream", "prompt_name"), ("encode", "prompt"),
+    ("health", "service")])
+def test_half_a_pair_in_an_option_is_named(client, method, option):
+    inputs = [] if method == "health" else [["one"]]
+    with pytest.raises(ValueError) as caught:
+        getattr(client, method)(*inputs, **{option: "a\ud800"})
+    assert str(caught.value) == (f"{option} has no UTF-8 form: its character "
+                                 "1 is U+D800, half of a pair")
+
+
 @pytest.mark.parametrize("option", ["show_progress_bar", "convert_to_numpy",
                                     "convert_to_tensor"])
 def test_a_word_is_no_bool(client, option):

@@ -138,6 +138,12 @@ class Server:
         # Variables such as ENCODERD_CA_FILE are about other servers.
         if self._encrypted or options.get("credentials") is not None:
             return options
+        for name in ("ca_file", "certificate_file", "key_file", "server_name"):
+            if options.get(name) is not None and "tls" not in options:
+                raise ValueError(
+                    f"{name} is for TLS, which this server does not have; drop "
+                    "it, or start the server with tls_certificate_file= and "
+                    "tls_key_file=")
         return {"tls": False, **options}
 
 

@@ -245,6 +245,13 @@ def test_variables_of_another_server_do_not_reach_its_client(monkeypatch):
         assert client.health() == "SERVING"
 
 
+def test_its_client_takes_no_option_of_tls_where_the_server_has_none():
+    with own() as server:
+        for make in (server.client, server.async_client):
+            with pytest.raises(ValueError, match="ca_file is for TLS, which "):
+                make(ca_file="ca.pem")
+
+
 def test_its_client_speaks_tls_where_the_server_does(certificates):
     with own(tls_certificate_file=certificates / "server.pem",
              tls_key_file=certificates / "server.key") as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Tuple, Union
 
+from encoderd._option_checks import a_kind
 from encoderd.client import Client
 
 
@@ -11,6 +12,13 @@ def client_of(given: Union[Client, str, None]) -> Client:
     """The client itself; or a new one, of a target (None: ENCODERD_TARGET,
     else localhost:8400)."""
     return given if isinstance(given, Client) else Client(given)
+
+
+def one_text(value: Any) -> str:
+    """The value; TypeError for what is no text, such as a list of texts."""
+    if not isinstance(value, str):
+        raise TypeError(f"text is {a_kind(value)}; expected a str")
+    return value
 
 
 def missing(module: str, package: str) -> ImportError:

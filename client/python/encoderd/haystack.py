@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Dict, List, Union
 
-from encoderd._integration import client_of, missing, to_config
+from encoderd._integration import client_of, missing, one_text, to_config
 from encoderd.client import Client
 
 try:
@@ -44,7 +44,7 @@ class EncoderdTextEmbedder(_Embedder):
     @component.output_types(embedding=List[float])  # type: ignore
     def run(self, text: str) -> Dict[str, Any]:
         """embedding: D floats, by Client.encode_query."""
-        found = self._client.encode_query(text, **self._options)
+        found = self._client.encode_query(one_text(text), **self._options)
         return {"embedding": found.tolist()}
 
 

@@ -290,6 +290,12 @@ def test_haystack_finds_the_nearest_text_by_a_stored_pipeline(client):
     assert found["retriever"]["documents"][0].content == TEXTS[0]
 
 
+def test_haystack_refuses_a_list_in_place_of_a_text(client):
+    from encoderd.haystack import EncoderdTextEmbedder
+    with pytest.raises(TypeError, match="text is a list; expected a str"):
+        EncoderdTextEmbedder(client).run(text=[QUERY])
+
+
 def test_chroma_finds_the_nearest_text_in_a_stored_collection(
         client, tmp_path):
     import chromadb

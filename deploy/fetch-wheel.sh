@@ -58,10 +58,10 @@ fetch() {
     exit 1
   fi
 
+  umask 022  # what is public may be read by all: a service runs as another user
   mkdir -p "$(dirname "$dir")"
   work=$(mktemp -d "$dir.XXXXXX")  # next to DIR, so that the rename is atomic
   trap 'rm -rf "$work"' EXIT
-  umask 022  # what is public may be read by all: a service runs as another user
 
   say "downloading $what ($size): ${requirements[*]}"
   if [[ -t 2 ]]; then quiet=(); fi  # a terminal gets pip's progress bar

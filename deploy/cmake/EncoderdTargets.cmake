@@ -18,7 +18,7 @@ elseif(ENCODERD_WERROR)
 endif()
 
 # encoderd_library(name source...): a static library of sources whose headers take longer to compile than they do: with ENCODERD_UNITY
-# eight are one.
+# eight are one. Not for the server's libraries: unit tests link one without those above it, which such a unit would need.
 function(encoderd_library name)
   add_library(${name} STATIC ${ARGN})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${ENCODERD_UNITY} UNITY_BUILD_BATCH_SIZE 8)

@@ -88,8 +88,13 @@ class Server:
             return re.search(r"event=listening grpc=\S+:(\d+) http=\S+:(\d+)\n"
                              r".*event=serving ", said, re.DOTALL)
 
-        self.port, self.http_port = eventually(
-            serving, "the server serving").groups()
+        try:
+            self.port, self.http_port = eventually(
+                serving, "the server serving").groups()
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     def __enter__(self):
         return self

@@ -142,7 +142,9 @@ class ScriptsTest(ScriptCase):
             done = self.run_script(script, self.folder / "new/m", umask=0o077)
             self.assertEqual(1, done.returncode, done.stderr)
             self.assertEqual("0022\n", (self.folder / "umask").read_text())
+            self.assertEqual(0o755, (self.folder / "new").stat().st_mode & 0o777)
             (self.folder / "umask").unlink()
+            (self.folder / "new").rmdir()
 
     def test_fetching_takes_a_folder_with_a_slash_at_its_end(self):
         for script in ("fetch-model.sh", "fetch-cutlass.sh"):

@@ -361,6 +361,7 @@ int RunBench(const Command& command, const Arguments& arguments,
   absl::Status status =
       (*writer)->Write(report(figures, choices, model->name(), stop.wanted()));
   status.Update((*writer)->Finish());
+  if (absl::IsCancelled(status)) return kExitSignal + StopOnSignal::Signal();
   if (!status.ok()) return invocation.Fail(status);
   return figures.answered > 0 && figures.failed == 0 ? kExitOk : kExitFailed;
 }

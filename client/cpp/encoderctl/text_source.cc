@@ -200,6 +200,7 @@ bool TextSource::IsBlank(absl::string_view line) const {
 bool TextSource::Ready() {
   if (lines_ == nullptr || !checked_) return true;
   if (records_ != nullptr) {
+    if (lines_->bytes_total() >= 0) return true;  // a file is never silent
     return lines_->Ready([this](absl::string_view bytes) {
       return records_->HoldsRecord(bytes);
     });

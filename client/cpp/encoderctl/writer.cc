@@ -23,7 +23,7 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
-constexpr int kTickMs = 100;  // asks whether to stop
+constexpr int kUnreadMs = 1000;  // so long without room, and nobody reads
 
 }  // namespace
 
@@ -103,8 +103,9 @@ size_t Writer::Put() const {
   size_t done = 0;
   while (done < buffer_.size()) {
     pollfd room = {descriptor_, POLLOUT, 0};
-    const int ready = poll(&room, 1, kTickMs);
-    if (ready == 0 || (ready < 0 && errno == EINTR)) {
+    const int ready = poll(&room, 1, kUnreadMs);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) {
       errno = EINTR;
       if (StopOnSignal::Signal() != 0) break;
       continue;

@@ -2,7 +2,8 @@
 
 One thread of this process starts it, reads its log and waits for it. The child
 asks the kernel for TERM when that thread ends (_exec_with_parent.py), so it
-outlives this process by no more than its drain, even after kill -9.
+outlives this process by no more than its drain, even after kill -9; but not
+where this program is frozen: then kill -9 leaves the child.
 """
 
 from __future__ import annotations
@@ -108,7 +109,10 @@ class ServerProcess:
         if os.getpid() != self._owner or self._process is None:
             return None
         self._process.terminate()  # nothing, where it has ended
-        if threading.current_thread() is self._thread:  # the collector ran here
+        if threading.current_thread() is self._thread:
+            # The collector ran here, in the thread that sees the end.
+            threading.Thread(target=self.stop, args=(timeout,),
+                             daemon=True).start()
             return self.exit_code
         if not self._wait(timeout):
             self._process.kill()

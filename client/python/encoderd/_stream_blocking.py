@@ -16,6 +16,7 @@ from encoderd._channel import check_process
 from encoderd._connection_errors import Link
 from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
                                     ended_by)
+from encoderd.errors import client_closed
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
@@ -71,11 +72,13 @@ class Stream:
 
 
 _LIVE: "weakref.WeakSet[Stream]" = weakref.WeakSet()
+_AT_EXIT = threading.Event()  # no stream is opened again
 
 
 @atexit.register
 def _close_all() -> None:
     """While threads still run: of iterators that nobody read to their end."""
+    _AT_EXIT.set()
     streams = list(_LIVE)
     for stream in streams:
         stream.close()
@@ -90,7 +93,8 @@ def _read(call: Any, link: Link, events: "queue.SimpleQueue[Event]"
         for response in call:
             events.put(response)
     except Exception as error:
-        end = ended_by(error, link)
+        end = (Ended(client_closed()) if _AT_EXIT.is_set()
+               else ended_by(error, link))
     events.put(end)
 
 

@@ -2,7 +2,7 @@
 
 The program is the one that this package carries (the wheel for Linux), or
 `encoderd` on the PATH. It ends with Server, and at the latest with the process
-that made it, however that ends.
+that made it, however that ends, unless a frozen program is killed.
 """
 
 from __future__ import annotations

@@ -132,6 +132,26 @@ def test_term_does_not_wait_for_who_reads_nothing(own_fake, tmp_path):
     assert errors.startswith(f"encoderctl embed: stopped after {lines} texts")
 
 
+def test_term_leaves_a_slow_reader_what_is_finished(own_fake, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\n" * 200000)
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
+             f"--input={texts}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as ctl:
+        wait_while_it_runs(ctl, lambda: unread(ctl.stdout) > PIPE_BYTES // 2)
+        ctl.send_signal(signal.SIGTERM)
+        output = b""
+        while part := ctl.stdout.read(4096):
+            output += part
+            time.sleep(0.004)
+        assert ctl.wait(timeout=60) == 128 + signal.SIGTERM
+        errors = ctl.stderr.read().decode()
+    lines = output.count(b"\n")
+    assert output.endswith(b"\n")
+    assert errors == f"encoderctl embed: stopped after {lines} texts\n"
+
+
 def test_ctrl_c_does_not_wait_for_a_server_that_never_answers(own_fake):
     with subprocess.Popen(
             [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",

@@ -290,6 +290,26 @@ TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
   }
 }
 
+TEST(PoolOpTest, TheLargestKeepsANaNWhereverItStands) {
+  constexpr int32_t kHidden = 8, kLength = 20;
+  for (const DType dtype : kDTypes) {
+    for (const int32_t row : {0, 7, kLength - 1}) {
+      std::vector<float> x(kLength * kHidden, 1.0f);
+      x[row * kHidden + 3] = NAN;
+      const OnCard x_card(x, dtype);
+      const OnCard list = OnCard::Of(
+          std::vector<PoolWork>{{0, 0, kLength, Pooling::kMax, false, false}});
+      const OnCard out(4 * kHidden);
+      const PoolOp op = {x_card.View(kLength, kHidden, dtype),
+                         list.as<PoolWork>(), 1, out.as<float>()};
+      ASSERT_EQ(Start(op, nullptr), 0);
+      const std::vector<float> got = out.Values(DType::kF32);
+      for (int32_t h = 0; h < kHidden; ++h)
+        EXPECT_EQ(std::isnan(got[h]), h == 3) << row << ", " << h;
+    }
+  }
+}
+
 // Row `which[i]` of `rows` rows as row i.
 std::vector<float> Picked(const std::vector<float>& rows, int32_t cols,
                           const std::vector<int32_t>& which) {

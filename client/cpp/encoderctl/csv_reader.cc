@@ -116,7 +116,9 @@ absl::Status NoColumn(const std::string& field,
                       const std::vector<std::string>& header) {
   const std::string known =
       absl::StrCat("\"", absl::StrJoin(header, "\", \""), "\"");
-  std::string remedy = "name one of them with --field";
+  std::string remedy =
+      "name one of them with --field; if these are texts, put a header before "
+      "them";
   if (header.size() == 1) {
     for (const auto& [separator, instead] :
          {std::pair(';', "separate columns by commas"),

@@ -85,7 +85,8 @@ absl::Status JsonArrayReader::Begin(LineReader* in) {
   }
   return absl::InvalidArgumentError(
       "the input is not a JSON array, [...]: for a JSON value on each line use "
-      "--input_format=jsonl");
+      "--input_format=jsonl; an array inside an object: take it out, such as "
+      "with jq .NAME");
 }
 
 bool JsonArrayReader::HoldsRecord(absl::string_view bytes) const {

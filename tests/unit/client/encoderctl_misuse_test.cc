@@ -98,10 +98,11 @@ TEST_F(EncoderctlTest, ReadsTheSameTextsFromEveryFormat) {
   ASSERT_EQ(Run({"embed", "--input_format=csv", "--field=body"}, csv), kExitOk);
   EXPECT_EQ(out_, plain);
   EXPECT_EQ(Run({"embed", "--input", File("in.csv", csv)}), kExitUsage);
-  EXPECT_THAT(err_,
-              HasSubstr("in.csv: the first row names no column \"text\"; "
-                        "available: \"id\", \"body\"; name one of them with "
-                        "--field\n"));
+  EXPECT_THAT(
+      err_,
+      HasSubstr("in.csv: the first row names no column \"text\"; "
+                "available: \"id\", \"body\"; name one of them with "
+                "--field; if these are texts, put a header before them\n"));
   EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "")}), kExitUsage);
   EXPECT_THAT(err_,
               HasSubstr("in.parquet, a Parquet file: convert it to .csv or "

@@ -130,9 +130,9 @@ TEST(CsvReaderTest, RefusesARowOfMoreFieldsThanItKeeps) {
 TEST(CsvReaderTest, NamesTheColumnsWhereTheFieldIsNone) {
   EXPECT_THAT(
       Csv("id,body\n1,one\n"),
-      ElementsAre(
-          "begin: the first row names no column \"text\"; "
-          "available: \"id\", \"body\"; name one of them with --field"));
+      ElementsAre("begin: the first row names no column \"text\"; "
+                  "available: \"id\", \"body\"; name one of them with --field; "
+                  "if these are texts, put a header before them"));
   EXPECT_THAT(Csv("id;text\n1;one\n"),
               ElementsAre(HasSubstr("separate columns by commas")));
   EXPECT_THAT(Csv("text,text\na,b\n"),

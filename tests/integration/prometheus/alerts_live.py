@@ -180,7 +180,7 @@ def device_lost(trouble):
 
 @scenario("EncoderdLeftItsGpu", also=["EncoderdLoading"])
 def comes_again_on_a_cpu(trouble):
-    """The fake device is none of a CPU."""
+    """The first server's device, a fake, is not a CPU."""
     server = trouble.fake("hidden_size:8")
     prometheus = trouble.watch(server)
     eventually(lambda: prometheus.value("encoderd_model_info") == 1, "its model")

@@ -92,7 +92,7 @@ class NamesTest(unittest.TestCase):
         recorded = {rule["record"] for rule in monitoring.rules()
                     if "record" in rule}
         scrape = monitoring.scraped(text)
-        # The fake's device is no CPU; alerts_live.py has one.
+        # The fake device is not a CPU; alerts_live.py has one.
         scrape["encoderd_model_info"] += [
             {**labels, "device": "cpu"} for labels in scrape["encoderd_model_info"]]
         self.assertEqual(monitoring.unknown(scrape, recorded), [])

@@ -37,7 +37,7 @@ COPY client /src/client
 COPY server /src/server
 WORKDIR /src
 
-# What both kinds of image say of themselves.
+# The settings and labels of both kinds of image.
 FROM scratch AS settings
 ARG VERSION
 ARG REVISION
@@ -54,8 +54,8 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["encoderctl", "health"]
 ENTRYPOINT ["encoderd"]
-# --insecure: the container's own network; who may reach the ports is said by
-# docker run -p, and TLS by flags of the server.
+# --insecure: the container has its own network. docker run -p decides who can
+# reach the ports; flags of the server turn TLS on.
 CMD ["--model=/model", "--listen=0.0.0.0:8400", "--http_listen=0.0.0.0:8401", \
   "--insecure"]
 

@@ -24,8 +24,8 @@ struct ModelOptions {
   std::string device = "auto";
   // auto (fp32 on a CPU, bf16 on a GPU), fp32, bf16, fp16
   std::string dtype = "auto";
-  // Where a card keeps which algorithms of matrix products were fastest; empty:
-  // nothing is kept.
+  // Folder where a GPU stores which algorithms for matrix products were
+  // fastest; empty: nothing is stored.
   std::string tuning_folder = "";
   // What matrix products multiply: dtype, fp8 (some cards) or int8 (some CPUs)
   std::string products = "dtype";
@@ -70,7 +70,7 @@ class Model {
 
   virtual const ModelInfo& info() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
-  // What the position scheme knows of each position, for looking at
+  // What the position scheme has for each position, for inspection
   // (position_inspection.h): the rows [P,E] that the embedding block adds to
   // the tokens', or a rotation's cosines and sines [P,dims] (RotationRows).
   virtual const HostMatrix& position_rows() const = 0;

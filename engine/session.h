@@ -42,8 +42,9 @@ class Session {
                            absl::Span<const SequenceOutput> outputs,
                            ForwardResult* result) = 0;
 
-  // Pauses of the passes from now on, which they outlive; null: none. A device
-  // that does not compute on the thread of Run has none (Device::pauses).
+  // Sets the pauses of all later passes; `pauses` must outlive them; null:
+  // none. A device that does not compute on the thread of Run ignores them
+  // (Device::pauses).
   virtual void SetPauses(Pauses* pauses) {}
 };
 

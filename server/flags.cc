@@ -75,7 +75,7 @@ ABSL_FLAG(
     "call, unless --tls_client_ca_file or --bearer_token_file is set.");
 ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port for HTTP with /metrics, /healthz and /readyz; empty: no "
-          "HTTP. Cost: a thread that sleeps.");
+          "HTTP. Cost: one mostly idle thread.");
 ABSL_FLAG(std::string, tls_certificate_file, kDefault.tls_certificate_file,
           "PEM file with the server's certificate and the chain that signed "
           "it; both ports then use TLS 1.2 or later. Reloaded when it is "
@@ -103,13 +103,12 @@ ABSL_FLAG(
 ABSL_FLAG(
     std::string, device, kDefault.device,
     "Where to compute: auto, cpu, cpu:INSTRUCTIONS (portable, avx2, avx512, "
-    "avx512_bf16: the same bits on every such CPU; or avx512_amx, not run on "
-    "such a CPU yet and used only if named), cuda (the first GPU), "
-    "cuda:N, cuda:N,cuda:M,... or cuda:all. auto takes the first GPU if it "
-    "is supported, else the CPU, and the log says why. Several GPUs must be of "
-    "one "
-    "kind. Cost: each GPU holds all weights, and the scratch memory of its "
-    "threads; older instructions are slower.");
+    "avx512_bf16: the same bits on every such CPU; or avx512_amx, which has "
+    "not run on such a CPU yet and is used only if named), cuda (the first "
+    "GPU), cuda:N, cuda:N,cuda:M,... or cuda:all. auto takes the first GPU if "
+    "it is supported, else the CPU, and the log says why. Several GPUs must be "
+    "of one kind. Cost: each GPU holds all weights, and the scratch memory of "
+    "its threads; older instructions are slower.");
 ABSL_FLAG(std::string, dtype, kDefault.dtype,
           "Number format of the matrix products: auto, fp32, bf16 or fp16. "
           "auto is fp32 on a CPU and bf16 on a GPU. fp16 needs a GPU. "
@@ -147,13 +146,14 @@ ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
           "Tokens waiting and computing over all requests; beyond it "
           "RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: the longest wait is this "
           "divided by the device's tokens per second.");
-ABSL_FLAG(TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
-          "How long a request may wait until its compute begins, whatever its "
-          "own deadline, a time with its unit, at least 1ms, such as 10m; then "
-          "DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE); 0: no limit. Checked when a "
-          "thread takes work: "
-          "a device that hangs expires nothing. Cost: callers without a "
-          "deadline may wait that long, and then for their compute.");
+ABSL_FLAG(
+    TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
+    "Longest wait of a request until its compute begins, whatever its own "
+    "deadline: a time with its unit, such as 10m, at least 1ms. Beyond "
+    "it DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE); 0: no limit. Checked when "
+    "a thread takes work, so nothing expires while the device hangs. "
+    "Cost: callers without a deadline may wait that long, and then for "
+    "their compute.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
           "Inputs per request; beyond it INVALID_ARGUMENT (TOO_MANY_INPUTS). "
           "Cost: memory per request.");
@@ -174,23 +174,23 @@ ABSL_FLAG(int32_t, max_connections_per_address,
           "are closed; at most --max_connections; 0: half of it. Cost: callers "
           "behind one proxy share it.");
 ABSL_FLAG(TimeFlag, max_connection_idle, TimeFlag{kDefault.max_connection_idle},
-          "A connection without calls for this long is closed, a time with its "
-          "unit, at least 1s, such as 10m; 0: never. Cost: its caller "
-          "reconnects for the next call; one that arrives in that moment ends "
-          "with UNAVAILABLE.");
+          "How long a connection may be without calls before it is closed: a "
+          "time with its unit, such as 10m, at least 1s; 0: no limit. Cost: "
+          "its caller reconnects for the next call; a call that arrives as it "
+          "closes ends with UNAVAILABLE.");
 ABSL_FLAG(TimeFlag, max_connection_age, TimeFlag{kDefault.max_connection_age},
-          "A connection of this age (+-10 %) is asked to close once its calls "
-          "are done, a time with its unit, at least 1s, such as 1h; 0: never. "
-          "Callers thus reach servers that were added later. Cost: they "
+          "Age (+-10 %) at which a connection is asked to close once its calls "
+          "are done: a time with its unit, such as 1h, at least 1s; 0: never. "
+          "This is how callers find servers that were added later. Cost: they "
           "reconnect.");
 ABSL_FLAG(int32_t, max_streams_per_connection,
           kDefault.max_streams_per_connection,
           "Calls in flight per connection. Cost: about 10 KB each.");
 ABSL_FLAG(
     int32_t, max_streams, kDefault.max_streams,
-    "Open EmbedStreams of all connections, and apart from them open watches of "
-    "health; beyond it RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: about 20 KB each "
-    "while idle, up to 1 MiB while busy.");
+    "Open EmbedStreams of all connections and, counted separately, open health "
+    "watches; beyond it RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: about 20 KB "
+    "each while idle, up to 1 MiB while busy.");
 ABSL_FLAG(int64_t, max_unread_answer_bytes, kDefault.max_unread_answer_bytes,
           "Bytes of answers that callers have not read yet; beyond it calls on "
           "connections with unread answers get RESOURCE_EXHAUSTED "
@@ -203,22 +203,24 @@ ABSL_FLAG(std::string, reflection, kDefault.reflection,
 ABSL_FLAG(
     std::string, otlp_endpoint, kDefault.otlp_endpoint,
     "host:port of an OpenTelemetry collector (OTLP over gRPC) that gets a "
-    "span for each call; https:// before it encrypts; empty: no tracing. "
-    "A call whose metadata has a traceparent joins that trace. Cost: some "
-    "microseconds a call. Spans that the collector does not take are dropped "
-    "and counted.");
-ABSL_FLAG(double, trace_ratio, kDefault.trace_ratio,
-          "With --otlp_endpoint: the share of calls without a traceparent that "
-          "is traced, 0 to 1; with one, the caller decides. Cost: the "
-          "collector's.");
+    "span for each call; prefix it with https:// to encrypt; empty: no "
+    "tracing. A call whose metadata has a traceparent joins that trace. Cost: "
+    "some microseconds per call. Spans that the collector does not take are "
+    "dropped and counted.");
+ABSL_FLAG(
+    double, trace_ratio, kDefault.trace_ratio,
+    "With --otlp_endpoint: the share of calls without a traceparent that "
+    "is traced, 0 to 1; if a call has one, its caller decides. Cost: load "
+    "on the collector.");
 ABSL_FLAG(
     TimeFlag, drain_delay, TimeFlag{kDefault.drain_delay},
     "After TERM: how long to accept work while health reports NOT_SERVING; a "
     "time with its unit, such as 5s. Cost: shutdown takes that much longer.");
-ABSL_FLAG(TimeFlag, drain_timeout, TimeFlag{kDefault.drain_timeout},
-          "After TERM: the longest wait for accepted work, a time with its "
-          "unit, such as 30s; what is not answered then gets DRAINING, which "
-          "callers have 1 s more to read. Cost: shutdown may take that long.");
+ABSL_FLAG(
+    TimeFlag, drain_timeout, TimeFlag{kDefault.drain_timeout},
+    "After TERM: the longest wait for accepted work, a time with its "
+    "unit, such as 30s; calls still unanswered then get DRAINING, "
+    "which callers have 1 s more to read. Cost: shutdown may take that long.");
 
 namespace encoderd {
 namespace {

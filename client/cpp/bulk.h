@@ -2,13 +2,13 @@
 // window of requests in flight, answers matched by request_id and handed over
 // in the list's order.
 //
-// A stream that breaks (server restarted, connection lost, DRAINING) is opened
-// again, and only what was not answered is resent; so is, after a pause, what a
-// full queue refused or what expired in it. Memory is that of the window. One
-// bad input costs its own answer only; so does one that is too large for the
-// server alone, while a call that is too large with all of its inputs, or has
-// more than the server takes, is sent again in halves.
-// Client::EmbedBulk (client.h) does it; here is what it takes and gives.
+// A stream that breaks (server restarted, connection lost, DRAINING) is
+// reopened, and only unanswered requests are resent. Requests that a full queue
+// refused, or that expired in it, are resent after a pause. Memory is that of
+// the window. A bad input loses only its own answer, as does an input that is
+// too large for the server by itself. A call that is too large as a whole, or
+// has more inputs than the server takes, is resent in halves.
+// Client::EmbedBulk (client.h) does this; this header has its types.
 #ifndef ENCODERD_CLIENT_CPP_BULK_H_
 #define ENCODERD_CLIENT_CPP_BULK_H_
 
@@ -25,7 +25,7 @@
 
 namespace encoderd::client {
 
-// A server reads no further requests of a stream ahead.
+// A server reads at most this many requests of a stream ahead.
 inline constexpr int kMostCallsInFlight = 64;
 
 // How the work is sent. A request of the stream is called a call, as in

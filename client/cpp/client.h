@@ -4,16 +4,17 @@
 //   auto client = Client::Connect("localhost:8400");
 //   auto matrix = (*client)->Embed({"first text", "second text"});
 //
-// Lists of any length: they are cut into calls (ClientOptions.texts_per_call)
-// of which a bounded number is in flight together; rows keep the order of the
-// list. The ...Each forms read and hand over piece by piece, so that memory
-// does not grow with the list. A CheckedSource may refuse an input: under
-// ON_ERROR_PER_INPUT that costs its own answer, else it ends the list.
+// Lists may have any length. They are cut into calls
+// (ClientOptions.texts_per_call), and a bounded number of calls is in flight
+// together; rows keep the order of the list. The ...Each forms read the list
+// and return results piece by piece, so memory does not grow with the list. A
+// CheckedSource may refuse an input: under ON_ERROR_PER_INPUT this costs only
+// that input's answer, otherwise it ends the list.
 //
-// Errors: the server's own code and message, details in error.h. UNAVAILABLE
-// and RESOURCE_EXHAUSTED are tried again first, but not by Health
-// (service_config.h); a server that loads its model or whose queue is full is
-// waited for up to the timeout, and one that has gone if
+// Errors: the server's own code and message; error.h has the details. All
+// methods but Health first retry UNAVAILABLE and RESOURCE_EXHAUSTED
+// (service_config.h). They wait up to the timeout for a server that is loading
+// its model or whose queue is full, and for one that has gone away if
 // ClientOptions::await_return says so.
 // Thread-safe: any thread may call anything; calls block the calling thread.
 #ifndef ENCODERD_CLIENT_CPP_CLIENT_H_
@@ -38,7 +39,7 @@
 
 namespace encoderd::client {
 
-// What a server says of itself or of one of its services (grpc.health.v1).
+// The health of a server or of one of its services (grpc.health.v1).
 enum class ServingStatus { kUnknown, kServing, kNotServing };
 
 class Client {

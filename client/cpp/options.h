@@ -31,12 +31,11 @@ struct ClientOptions {
   // A call is also closed once it carries this many bytes of text, so that it
   // stays under the server's message limit.
   int64_t bytes_per_call = 1 << 20;
-  // Calls of one list that wait for their answers at the same time. More hide
-  // a longer way to the server; memory and the server's queue pay.
+  // Calls of one list in flight at the same time. More calls hide a longer
+  // network latency, but take more memory and room in the server's queue.
   int calls_in_flight = 8;
-  // Time for one call, its retries included; not for the whole list. A server
-  // that still loads its model is waited for as long. InfiniteDuration: no
-  // limit.
+  // Time for one call, its retries and the wait for a server that is loading
+  // its model included; not for the whole list. InfiniteDuration: no limit.
   absl::Duration timeout = absl::Seconds(60);
   // While a call waits and nothing has come over its connection for this long,
   // the server is pinged; if nothing comes for half as long again, the
@@ -48,14 +47,14 @@ struct ClientOptions {
   // a server that loads its model or is full; true ends it with CANCELLED,
   // calls in flight included. Null: never.
   std::function<bool()> stop;
-  // Asked for each call to Embed or Encode of a list whose server is
-  // UNAVAILABLE (restarting, perhaps) after it answered another, with the
-  // error. True: the call waits for its return until its timeout. Null, or
-  // false: the list ends with the error.
+  // Called with the error if the server is UNAVAILABLE (restarting, perhaps)
+  // for an Embed or Encode call of a list after it answered another call of
+  // the list. True: the call waits until its timeout for the server to return.
+  // Null, or false: the list ends with the error.
   std::function<bool(const absl::Status&)> await_return;
-  // Asked before a list's source: whether it has its next input, or its end,
-  // without waiting. While it has not, calls are sent with what was read, and
-  // answers are handed over as they come. Null: always.
+  // Called before a list's source is read: whether the source has its next
+  // input, or its end, without waiting. While it has not, the inputs read so
+  // far are sent, and answers are returned as they arrive. Null: always.
   std::function<bool()> ready;
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;
@@ -68,7 +67,7 @@ struct ClientOptions {
   //
   // TLS, 1.2 or newer. Unset: on where ca_file or certificate_file is set.
   std::optional<bool> tls;
-  // PEM: authorities that may vouch for the server. Empty: the system's.
+  // PEM: the CAs to trust. Empty: the system's.
   std::string ca_file;
   // PEM: the client's own certificate and its key, without a passphrase, for
   // servers that ask for one. Both or none.

@@ -84,10 +84,10 @@ class Tokenizer {
   };
 
   // From tokenizer.json or, without one, vocab.txt or vocab.json and
-  // merges.txt, with tokenizer_config.json, which beats tokenizer.json where
-  // transformers has it so. Components that are not supported are refused by
-  // name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover `truncation` and
-  // `padding` blocks are ignored and mentioned in remarks().
+  // merges.txt, with tokenizer_config.json, which overrides tokenizer.json
+  // wherever it does so in transformers. Components that are not supported are
+  // refused by name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover
+  // `truncation` and `padding` blocks are ignored and mentioned in remarks().
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(
       const std::string& folder, const TokenizerOptions& options = {});
 

@@ -49,7 +49,7 @@ constexpr Spec kTokens = {"encoderd_tokens_total",
                           "Tokens of computed sequences, duplicates included."};
 constexpr Spec kDuplicateTokens = {
     "encoderd_duplicate_tokens_total",
-    "Tokens of sequences that got the result of an equal one of their batch."};
+    "Tokens of sequences that got the result of an equal one in their batch."};
 constexpr Spec kCancelled = {
     "encoderd_cancelled_total",
     "Inputs (or each window of one) dropped because the caller canceled or the "

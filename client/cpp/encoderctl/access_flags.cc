@@ -82,29 +82,33 @@ std::string InFlags(absl::string_view words) {
 }
 
 void AccessFlags::AddTo(Flags* flags) {
-  flags->AddSwitch("tls",
-                   "encrypt (default ENCODERD_TLS of the environment; on where "
-                   "--ca_file or --certificate_file is given)",
-                   &tls);
-  flags->AddString("ca_file", "FILE",
-                   "PEM of the authorities that may vouch for the server "
-                   "(default ENCODERD_CA_FILE, else the system's)",
-                   &ca_file);
+  flags->AddSwitch(
+      "tls",
+      "encrypt (default: the environment variable ENCODERD_TLS; on "
+      "if --ca_file or --certificate_file is given)",
+      &tls);
+  flags->AddString(
+      "ca_file", "FILE",
+      "PEM file of the CAs to trust (default ENCODERD_CA_FILE, else "
+      "the system's)",
+      &ca_file);
   flags->AddString("certificate_file", "FILE",
-                   "PEM of your certificate, for a server that asks for "
+                   "PEM file with your certificate, for a server that asks for "
                    "one (default ENCODERD_CERTIFICATE_FILE)",
                    &certificate_file);
   flags->AddString("key_file", "FILE",
-                   "PEM of its key (default ENCODERD_KEY_FILE)", &key_file);
-  flags->AddString("server_name", "NAME",
-                   "the name that the server's certificate must have, where "
-                   "it is not that of --target (default ENCODERD_SERVER_NAME)",
-                   &server_name);
+                   "PEM file with its key (default ENCODERD_KEY_FILE)",
+                   &key_file);
+  flags->AddString(
+      "server_name", "NAME",
+      "name to expect in the server's certificate, if not the host "
+      "of --target (default ENCODERD_SERVER_NAME)",
+      &server_name);
   flags->AddString("token_file", "FILE",
-                   "the first line is the token that every call carries "
+                   "file whose first line is the bearer token of every call "
                    "(default ENCODERD_TOKEN_FILE, or the token itself in "
                    "ENCODERD_TOKEN); there is no flag for the token itself, "
-                   "as everyone on this machine can see command lines",
+                   "since everyone on this machine can see command lines",
                    &token_file);
 }
 

@@ -241,27 +241,27 @@ void AddFlags(Invocation* invocation, Choices* choices) {
   choices->load.concurrency = 0;
   invocation->AddModelFlag();
   flags.AddInt("concurrency", "N",
-               "calls in flight at a time; with --rate, the most; 0: 8, or "
-               "1024 with --rate",
+               "calls in flight at a time; with --rate, the upper limit; 0: 8, "
+               "or 1024 with --rate",
                0, kMostConcurrency, &choices->load.concurrency);
   flags.AddNumber(
       "rate", "N",
-      "an open loop: N calls per second, such as 200 or 0.5, begin at random "
-      "times (Poisson), with earlier ones answered or not, and a latency "
-      "counts from the time a call was due; 0: a closed loop",
+      "open loop: begin N calls per second, such as 200 or 0.5, at random "
+      "times (Poisson), even if earlier ones are unanswered; the latency of a "
+      "call counts from the time it was due; 0: closed loop",
       0, 1000000, &choices->load.rate);
-  flags.AddInt("batch_size", "N", "texts of one call, 1 to 65536", 1, 65536,
+  flags.AddInt("batch_size", "N", "texts per call, 1 to 65536", 1, 65536,
                &settings.batch_size);
   flags.AddSwitch("stream",
-                  "send the texts over one EmbedStream; a call is then one of "
-                  "its requests",
+                  "send the texts over one EmbedStream; each of its requests "
+                  "then counts as a call",
                   &choices->load.stream);
   invocation->AddInputFlags(
-      "texts in --input_format, repeated as needed; -: standard input; not "
-      "given: the arguments, else texts of --words words");
-  flags.AddInt("words", "N", "words of a text that is made up", 1, kMostWords,
+      "file of texts in --input_format, reused as needed; -: standard input; "
+      "not given: the arguments, else made-up texts of --words words");
+  flags.AddInt("words", "N", "words per made-up text", 1, kMostWords,
                &choices->words);
-  flags.AddDuration("warm_up", "load before anything is counted",
+  flags.AddDuration("warm_up", "time under load before counting begins",
                     &choices->limits.warm_up, /*or_none=*/true);
   flags.AddDuration("duration", "ends the run after this time",
                     &choices->limits.duration);

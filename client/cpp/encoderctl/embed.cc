@@ -20,7 +20,8 @@ int RunEmbed(const Command& command, const Arguments& arguments,
              Environment& environment) {
   Invocation invocation(
       command, environment, client::ClientOptions().timeout,
-      absl::StrCat(kTimeoutHelp, "; into an .npy: time without any answer"));
+      absl::StrCat(kTimeoutHelp,
+                   "; for an .npy: time limit without any answer"));
   invocation.AddListFlags();
   BulkChoices bulk;
   std::string resume = "yes";
@@ -30,13 +31,13 @@ int RunEmbed(const Command& command, const Arguments& arguments,
   invocation.AddOnErrorFlag("its row is all zeros");
   invocation.flags.AddChoice(
       "encoding",
-      "of the values of an .npy; int8, uint8: the step of each row, its scale, "
-      "goes to OUTPUT.scales.npy, and a value is (byte + 1) x scale of int8, "
-      "(byte - 127) x scale of uint8; binary, ubinary: 8 values a byte",
+      "type of the values in an .npy; int8, uint8: OUTPUT.scales.npy holds the "
+      "scale of each row, and a value is (byte + 1) x scale of int8, (byte - "
+      "127) x scale of uint8; binary, ubinary: 8 values per byte",
       {"float32", "float16", "int8", "uint8", "binary", "ubinary"},
       &bulk.encoding);
   invocation.flags.AddChoice(
-      "resume", "into an .npy: resume where the same command was interrupted",
+      "resume", "for an .npy: resume an interrupted run of the same command",
       {"yes", "no"}, &resume);
   if (const auto over = invocation.Parse(arguments)) return *over;
   const absl::Status checked = embed.Check(invocation);

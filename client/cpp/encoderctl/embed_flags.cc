@@ -19,22 +19,24 @@ void EmbedFlags::Add(Invocation* invocation) {
   invocation->AddTruncateFlag();
   Flags& flags = invocation->flags;
   flags.AddInt("windows", "N",
-               "compute a text that is too long in windows that share N "
-               "tokens, and average them; -1: no windows",
+               "split a text that is too long into windows that overlap by N "
+               "tokens, and average their vectors; -1: no windows",
                -1, 1 << 20, &windows_);
   flags.AddChoice("normalize",
                   "scale vectors to length 1; model: if the model does",
                   {"model", "yes", "no"}, &normalize_);
-  flags.AddChoice("pooling", "from token states to one vector; model: its own",
+  flags.AddChoice("pooling",
+                  "how to pool token states; model: as the model does",
                   {"model", "cls", "mean", "max", "mean_sqrt_len",
                    "weighted_mean", "last_token"},
                   &pooling_);
   flags.AddInt("dimensions", "N",
-               "keep the first N values of a vector, and normalize again where "
-               "the whole vector is normalized; 0: all",
+               "keep the first N values of each vector, and normalize it again "
+               "if the full vector is normalized; 0: all",
                0, 1 << 20, &dimensions_);
   flags.AddString("prompt_name", "NAME",
-                  "a prompt of the model, put before each text", &prompt_name_);
+                  "name of a model's prompt to put before each text",
+                  &prompt_name_);
 }
 
 absl::Status EmbedFlags::Check(const Invocation& invocation) const {

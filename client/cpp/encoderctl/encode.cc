@@ -15,13 +15,13 @@ int RunEncode(const Command& command, const Arguments& arguments,
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   invocation.AddTruncateFlag();
   invocation.flags.AddInt("layer", "N",
-                          "0: the embedding block's own output; N: encoder "
-                          "layer N's; -1: the last layer's",
+                          "layer whose states to return; 0: the embedding "
+                          "block; N: encoder layer N; -1: the last layer",
                           -1, 1 << 16, &layer);
   invocation.flags.AddChoice(
       "span",
-      "which tokens' states; without_special_tokens: not of those that the "
-      "tokenizer adds",
+      "tokens whose states to return; without_special_tokens: all but those "
+      "that the tokenizer adds",
       {"all", "without_special_tokens"}, &span);
   invocation.flags.AddSwitch("before_norm",
                              "with --layer=0: the sum of the table rows, "

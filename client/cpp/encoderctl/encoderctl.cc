@@ -37,7 +37,7 @@ names another.
 exit codes: 0 done; 1 the server refused or failed, or a file could not be
 read or written (health: not serving; bench: a call failed, or none was
 answered); 2 wrong command line; 130 Ctrl-C (bench: prints its figures, 0 or
-1); 141 nobody reads the output any more
+1); 141 the reader of the output closed it
 )";
 
 void PrintHelp(std::ostream& out) {

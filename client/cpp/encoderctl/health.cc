@@ -6,8 +6,8 @@ namespace encoderd::ctl {
 int RunHealth(const Command& command, const Arguments& arguments,
               Environment& environment) {
   Invocation invocation(command, environment, absl::Seconds(5),
-                        "time for the answer; a server that loads is not "
-                        "waited for");
+                        "time limit for the answer; does not wait for a model "
+                        "to load");
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() > 1) {
     return invocation.Usage("takes one service at most");

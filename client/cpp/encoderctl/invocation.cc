@@ -40,7 +40,7 @@ Invocation::Invocation(const Command& command, Environment& environment,
     settings.target = target->second;
   }
   flags.AddString("target", "HOST:PORT",
-                  "where the server listens; the environment's "
+                  "the server's address; the environment variable "
                   "ENCODERD_TARGET sets the default",
                   &settings.target);
   flags.AddDuration("timeout", std::move(timeout_help), &settings.timeout);
@@ -51,28 +51,28 @@ Invocation::Invocation(const Command& command, Environment& environment,
     : command(command), environment(environment), has_server_(false) {}
 
 void Invocation::AddModelFlag() {
-  flags.AddString("model", "NAME", "empty: the server's default model",
+  flags.AddString("model", "NAME", "name of the model; empty: the default",
                   &settings.model);
 }
 
 void Invocation::AddProgressFlag() {
   flags.AddChoice("progress",
-                  "show texts, rate and time left on standard error, but not "
-                  "among results on the same terminal; auto: where it is a "
-                  "terminal",
+                  "show texts done, rate and time left on standard error, "
+                  "unless results go to the same terminal; auto: only if it is "
+                  "a terminal",
                   {"auto", "always", "never"}, &settings.progress);
 }
 
 void Invocation::AddInputFlags(std::string help) {
   flags.AddString("input", "FILE", std::move(help), &settings.input);
   flags.AddChoice("input_format",
-                  "of FILE and standard input; lines: a text per line; jsonl: "
-                  "a JSON string or object per line, where blank lines at the "
-                  "end are ignored, and one before a text is a bad text; csv: "
-                  "a header, then a text per row; tsv: the same with tabs for "
-                  "commas; json: an array of strings or objects; auto: by the "
-                  "ending .jsonl, .ndjson, .csv, .tsv or .json of FILE, else "
-                  "lines",
+                  "format of FILE or standard input; lines: one text per "
+                  "line; jsonl: one JSON string or object per line (blank "
+                  "lines are ignored at the end, and are bad texts "
+                  "elsewhere); csv: a header, then one text per row; tsv: the "
+                  "same with tabs instead of commas; json: an array of strings "
+                  "or objects; auto: by the extension of FILE (.jsonl, "
+                  ".ndjson, .csv, .tsv or .json), else lines",
                   {"auto", "lines", "jsonl", "csv", "tsv", "json"},
                   &settings.input_format);
   flags.AddString("field", "NAME",
@@ -84,13 +84,12 @@ void Invocation::AddInputFlags(std::string help) {
 void Invocation::AddListFlags() {
   AddModelFlag();
   AddInputFlags(
-      "read texts from here: lines, .jsonl, .csv, .tsv or .json; -: standard "
-      "input, unless texts are arguments");
+      "file of texts: lines, .jsonl, .csv, .tsv or .json; -: standard input, "
+      "unless the texts are arguments");
   flags.AddInt("batch_size", "N",
-               "texts of one call, 1 to 65536; no more than the server takes "
-               "are sent",
-               1, 65536, &settings.batch_size);
-  flags.AddInt("in_flight", "N", "calls in flight at a time, 1 to 1024", 1,
+               "texts per call, 1 to 65536; capped at the server's limit", 1,
+               65536, &settings.batch_size);
+  flags.AddInt("in_flight", "N", "most calls in flight at a time, 1 to 1024", 1,
                1024, &settings.in_flight);
   AddProgressFlag();
 }
@@ -103,7 +102,7 @@ void Invocation::AddOutputFlags(std::vector<std::string> formats,
   formats.insert(formats.begin(), "auto");
   flags.AddChoice(
       "format",
-      absl::StrCat("how results are written; auto: ",
+      absl::StrCat("format of the results; auto: ",
                    npy ? "npy if --output ends in .npy, " : "", "jsonl if ",
                    npy ? "" : "--output ends ", "in .jsonl",
                    one_value ? ", .json" : "", " or .ndjson, else text"),
@@ -114,20 +113,21 @@ void Invocation::AddOutputFlags(std::vector<std::string> formats,
 
 void Invocation::AddTruncateFlag() {
   flags.AddChoice("truncate",
-                  "what to do with a text that is too long; none: refuse it; "
-                  "start, end: cut there",
+                  "what to do with a text that is too long; none: reject it; "
+                  "start, end: cut it at that end",
                   {"none", "start", "end"}, &settings.truncate);
 }
 
 void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
-  flags.AddChoice("on_error",
-                  absl::StrCat("what a bad text does; fail: end the run; skip: "
-                               "cost its own result only, and its line is "
-                               "named; text then has an empty line, which "
-                               "numpy.loadtxt drops; jsonl has the error; in "
-                               "an .npy ",
-                               in_npy),
-                  {"fail", "skip"}, &settings.on_error);
+  flags.AddChoice(
+      "on_error",
+      absl::StrCat("what to do about a bad text; fail: end the run; "
+                   "skip: report its line and continue without its "
+                   "result; text output has an empty line instead, "
+                   "which numpy.loadtxt drops; jsonl has the "
+                   "error; in an .npy ",
+                   in_npy),
+      {"fail", "skip"}, &settings.on_error);
 }
 
 std::string Invocation::Help() const {

@@ -36,8 +36,8 @@ struct Settings {
 };
 
 inline constexpr char kTimeoutHelp[] =
-    "time for one call, its retries and the wait for a server that loads or "
-    "restarts included";
+    "time limit of one call, including its retries and the wait for a server "
+    "that is loading or restarting";
 
 class Invocation {
  public:

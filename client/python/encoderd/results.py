@@ -31,8 +31,8 @@ class EmbedResult:
     scales: float32 [n], for int8 and uint8 without ranges the step of each
         vector: (byte + 1) * scale (uint8: (byte - 127) * scale) differs from
         the value by half a step at most. Otherwise 0.
-    windows: int64 [n], how many windows were averaged; 0 if the input fitted
-        without, or windows= was not given.
+    windows: int64 [n], how many windows were averaged; 0 if the input needed
+        none, or windows= was not given.
     errors: by its place in the list, why an input has no vector; empty unless
         on_error="per_input".
     fingerprint: of the model that computed them; vectors of different

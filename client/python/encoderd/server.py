@@ -1,8 +1,9 @@
 """Server starts the program encoderd on this machine.
 
 The program is the one that this package carries (the wheel for Linux), or
-`encoderd` on the PATH. It ends with Server, and at the latest with the process
-that made it, however that ends, unless a frozen program is killed.
+`encoderd` on the PATH. It ends with the Server object, and at the latest with
+the process that made it, however that process ends, unless that is a frozen
+program and is killed.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ class Server:
             reflection=True; `encoderd --help` lists them. It listens on free
             ports of 127.0.0.1 unless listen and http_listen say otherwise.
 
-        ServerStartError with the server's own words where it cannot start, or
-        does not in time. ValueError for a model or flag that cannot be an
+        Raises ServerStartError with the server's message if it cannot start,
+        or does not in time; ValueError for a model or flag that cannot be an
         argument of a program, such as one with a NUL; TypeError or ValueError
-        for a timeout that is no number of seconds above 0.
+        for a timeout that is not a number of seconds above 0.
         """
         start_limit = seconds("start_timeout", start_timeout)
         self._stop_timeout = seconds("stop_timeout", stop_timeout)

@@ -292,7 +292,7 @@ TEST_F(EncoderctlTest, AnswersHealthWithItsExitCode) {
   EXPECT_EQ(Run({"health"}), kExitFailed);
   EXPECT_EQ(out_, "NOT_SERVING\n");
   ASSERT_EQ(Run({"health", "--help"}), kExitOk);
-  EXPECT_THAT(out_, AllOf(HasSubstr("a server that loads is not waited for"),
+  EXPECT_THAT(out_, AllOf(HasSubstr("does not wait for a model to load"),
                           Not(HasSubstr("wait for a server that loads"))));
 }
 
@@ -340,7 +340,7 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
   }
   ASSERT_EQ(RunBare({"embed", "--help"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("auto: npy if --output ends in .npy"));
-  EXPECT_THAT(out_, AllOf(HasSubstr("texts of one call, 1 to 65536;"),
+  EXPECT_THAT(out_, AllOf(HasSubstr("texts per call, 1 to 65536;"),
                           Not(HasSubstr("--ca_file=FILE"))));
   ASSERT_EQ(RunBare({"help", "connection"}), kExitOk);
   ExpectNarrow();

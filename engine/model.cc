@@ -148,6 +148,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
       Encoder::Build(*std::move(device), *config, checkpoint->get());
   if (!encoder.ok()) return encoder.status();
   info.device = (*encoder)->device().name();
+  info.on_gpu = (*encoder)->device().on_gpu();
   Append((*encoder)->device().notes(), &info.notes);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.least_sessions = (*encoder)->device().least_sessions();

@@ -39,7 +39,8 @@ struct ModelInfo {
   ModelConfig config;
   IdLimits limits;
   std::string device;  // for people: name of the device and why it was chosen
-  std::string dtype;   // of the matrix products: "fp32"; "fp8"; "int8"
+  bool on_gpu = false;
+  std::string dtype;  // of the matrix products: "fp32"; "fp8"; "int8"
   // Sessions that fill the device, each on its own thread
   // (Device::preferred_sessions): what --threads=0 means.
   int32_t preferred_sessions = 1;

@@ -8,18 +8,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "engine/device/device_words.h"
-#include "server/observe/log.h"
+#include "server/net/host_port.h"
 
 namespace encoderd {
 namespace {
 
 constexpr int64_t kMaxModelName = 128;  // bytes
 constexpr int64_t kMiB = 1 << 20;
-constexpr char kHostPort[] = "must be host:port, such as 127.0.0.1:8400";
 
 absl::Status Bad(absl::string_view flag, absl::string_view value,
                  absl::string_view rule) {
@@ -68,9 +66,7 @@ absl::Status DeviceWord(const std::string& value) {
 }
 
 absl::Status Address(absl::string_view flag, const std::string& value) {
-  std::string host;
-  int port = 0;
-  const absl::Status status = SplitHostPort(value, &host, &port);
+  const absl::Status status = ParseHostPort(value).status();
   if (status.ok()) return status;
   return Bad(flag, value, std::string(status.message()));
 }
@@ -79,7 +75,10 @@ absl::Status Address(absl::string_view flag, const std::string& value) {
 // operator accepts this.
 absl::Status Reach(const ServerConfig& c, absl::string_view flag,
                    const std::string& address) {
-  if (c.tls() || c.insecure || !OthersReach(address)) return absl::OkStatus();
+  const auto parsed = ParseHostPort(address);
+  if (c.tls() || c.insecure || !parsed.ok() || !OthersReach(*parsed)) {
+    return absl::OkStatus();
+  }
   return Bad(
       flag, address,
       "other machines can reach this address, and it is not encrypted: set "
@@ -90,17 +89,15 @@ absl::Status Reach(const ServerConfig& c, absl::string_view flag,
 // Two listeners of one process cannot share a port, and the system would only
 // say that it is in use.
 absl::Status TwoPorts(const ServerConfig& c) {
-  std::string hosts[2];
-  int ports[2] = {};
-  if (!SplitHostPort(c.listen, &hosts[0], &ports[0]).ok() ||
-      !SplitHostPort(c.http_listen, &hosts[1], &ports[1]).ok() ||
-      ports[0] != ports[1] || ports[0] == 0) {
+  const auto grpc = ParseHostPort(c.listen);
+  const auto http = ParseHostPort(c.http_listen);
+  if (!grpc.ok() || !http.ok() || grpc->port != http->port || grpc->port == 0) {
     return absl::OkStatus();
   }
   const auto is_any = [](const std::string& host) {
     return host == "0.0.0.0" || host == "::";
   };
-  if (hosts[0] != hosts[1] && !is_any(hosts[0]) && !is_any(hosts[1])) {
+  if (grpc->host != http->host && !is_any(grpc->host) && !is_any(http->host)) {
     return absl::OkStatus();
   }
   return Bad("http_listen", c.http_listen,
@@ -128,44 +125,6 @@ absl::Status Tls(const ServerConfig& c) {
 
 }  // namespace
 
-absl::Status SplitHostPort(const std::string& address, std::string* host,
-                           int* port) {
-  if (absl::StartsWith(address, "unix:") ||
-      absl::StartsWith(address, "unix-abstract:") ||
-      absl::StartsWith(address, "/")) {
-    return absl::InvalidArgumentError(
-        "Unix sockets are not supported: give host:port, such as "
-        "127.0.0.1:8400");
-  }
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    return absl::InvalidArgumentError(kHostPort);
-  }
-  *host = address.substr(0, colon);
-  const bool bracketed = host->front() == '[' && host->back() == ']';
-  if (bracketed) *host = host->substr(1, host->size() - 2);
-  if (host->empty() || (!bracketed && host->find(':') != std::string::npos)) {
-    return absl::InvalidArgumentError(kHostPort);
-  }
-  const std::string digits = address.substr(colon + 1);
-  if (!std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) ||
-      !absl::SimpleAtoi(digits, port) || *port > 65535) {
-    return absl::InvalidArgumentError("the port must be 0 to 65535");
-  }
-  return absl::OkStatus();
-}
-
-bool OthersReach(const std::string& address) {
-  std::string host;
-  int port = 0;
-  if (!SplitHostPort(address, &host, &port).ok()) return false;
-  const bool loopback =
-      host == "localhost" || host == "::1" ||
-      (absl::StartsWith(host, "127.") &&
-       host.find_first_not_of("0123456789.") == std::string::npos);
-  return !loopback;
-}
-
 absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint) {
   OtlpTarget target;
   absl::string_view address = endpoint;
@@ -173,9 +132,8 @@ absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint) {
   if (!target.tls) absl::ConsumePrefix(&address, "http://");
   absl::ConsumeSuffix(&address, "/");
   target.address = std::string(address);
-  std::string host;
-  int port = 0;
-  if (!SplitHostPort(target.address, &host, &port).ok() || port == 0) {
+  const auto parsed = ParseHostPort(target.address);
+  if (!parsed.ok() || parsed->port == 0) {
     return Bad("otlp_endpoint", endpoint,
                "must be host:port of a collector's OTLP over gRPC, such as "
                "localhost:4317, optionally with http:// or https:// in front");
@@ -266,14 +224,6 @@ absl::Status Tracing(const ServerConfig& c) {
              "needs --otlp_endpoint");
 }
 
-std::string Join(const std::vector<ModelSource>& models,
-                 std::string ModelSource::*part) {
-  return absl::StrJoin(models, ",",
-                       [part](std::string* out, const ModelSource& model) {
-                         out->append(model.*part);
-                       });
-}
-
 }  // namespace
 
 absl::Status Validate(const ServerConfig& c) {
@@ -320,47 +270,6 @@ absl::Status Validate(const ServerConfig& c) {
     if (!check.ok()) return check;
   }
   return absl::OkStatus();
-}
-
-std::string ServerConfig::ToString() const {
-  LogFields fields;
-  fields.Add("model", Join(models, &ModelSource::name))
-      .Add("folder", Join(models, &ModelSource::folder))
-      .Add("listen", listen)
-      .Add("http_listen", http_listen)
-      .Add("tls_certificate_file", tls_certificate_file)
-      .Add("tls_key_file", tls_key_file)
-      .Add("tls_client_ca_file", tls_client_ca_file)
-      .Add("bearer_token_file", bearer_token_file)
-      .Add("health_needs_token", health_needs_token ? "true" : "false")
-      .Add("insecure", insecure ? "true" : "false")
-      .Add("device", device)
-      .Add("dtype", dtype)
-      .Add("products", products)
-      .Add("tuning_folder", tuning_folder)
-      .Add("max_len", max_len)
-      .Add("cuda_graphs", cuda_graphs ? "true" : "false")
-      .Add("threads", threads)
-      .Add("tokenizer_threads", tokenizer_threads)
-      .Add("max_batch_tokens", max_batch_tokens)
-      .Add("max_queue_tokens", max_queue_tokens)
-      .Add("max_queue_time", absl::FormatDuration(max_queue_time))
-      .Add("max_inputs_per_request", max_inputs_per_request)
-      .Add("max_message_bytes", max_message_bytes)
-      .Add("max_connection_memory_bytes", max_connection_memory_bytes)
-      .Add("max_connections", max_connections)
-      .Add("max_connections_per_address", max_connections_per_address)
-      .Add("max_connection_idle", absl::FormatDuration(max_connection_idle))
-      .Add("max_connection_age", absl::FormatDuration(max_connection_age))
-      .Add("max_streams_per_connection", max_streams_per_connection)
-      .Add("max_streams", max_streams)
-      .Add("max_unread_answer_bytes", max_unread_answer_bytes)
-      .Add("reflection", reflection)
-      .Add("otlp_endpoint", otlp_endpoint)
-      .Add("trace_ratio", trace_ratio)
-      .Add("drain_delay", absl::FormatDuration(drain_delay))
-      .Add("drain_timeout", absl::FormatDuration(drain_timeout));
-  return fields.text();
 }
 
 }  // namespace encoderd

@@ -157,21 +157,11 @@ struct ServerConfig {
   // No setting: where a service manager listens (service_manager.h), from the
   // environment variable NOTIFY_SOCKET; empty: nobody asked to be told.
   std::string notify_socket;
-
-  // All settings as "key=value" pairs, for the log.
-  std::string ToString() const;
 };
 
 // INVALID_ARGUMENT names flag, value and limit. Limits of the model (max_len
 // against the position table) are checked when it is loaded.
 absl::Status Validate(const ServerConfig& config);
-
-// Splits "host:port", "[v6]:port" (port 0 allowed). INVALID_ARGUMENT otherwise.
-absl::Status SplitHostPort(const std::string& address, std::string* host,
-                           int* port);
-
-// Whether other machines can reach a valid "host:port".
-bool OthersReach(const std::string& address);
 
 // Where spans go.
 struct OtlpTarget {

@@ -115,7 +115,7 @@ std::string Nearest(absl::string_view typed) {
   bool abbreviated = false;
   size_t least = std::max<size_t>(typed.size() / 3, 1) + 1;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (!absl::EndsWith(flag->Filename(), "server/flags.cc")) continue;
+    if (!IsServerFlagFile(flag->Filename())) continue;
     const bool abbreviates = Abbreviates(typed, name);
     if (abbreviated && !abbreviates) continue;
     const size_t distance = Distance(typed, name);
@@ -310,6 +310,10 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
 
 absl::Status CheckArguments(const std::vector<std::string>& arguments) {
   return CheckAll(arguments, kMaxFlagFiles);
+}
+
+bool IsServerFlagFile(absl::string_view file) {
+  return absl::EndsWith(file, "server/flags.cc");
 }
 
 bool AsksForHelp(const std::vector<std::string>& arguments) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace encoderd {
 
@@ -17,6 +18,9 @@ namespace encoderd {
 // with quotes, a comment after its value, or a space for "="; a file of flags
 // with a byte order mark; an empty value where one is needed.
 absl::Status CheckArguments(const std::vector<std::string>& arguments);
+
+// Whether a flag defined in `file` is the server's, not one of Abseil's.
+bool IsServerFlagFile(absl::string_view file);
 
 // Whether the arguments ask for help: --help, -h and their kind.
 bool AsksForHelp(const std::vector<std::string>& arguments);

@@ -4,11 +4,13 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
@@ -17,8 +19,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/base/version.h"
 #include "server/flag_check.h"
-#include "server/version.h"
 
 namespace {
 
@@ -225,10 +227,6 @@ ABSL_FLAG(
 namespace encoderd {
 namespace {
 
-bool IsServerFlagFile(absl::string_view file) {
-  return absl::EndsWith(file, "server/flags.cc");
-}
-
 // Abseil ends a process that was asked for help with 1, as if something failed.
 void ExitWithZeroAfterHelp() {
   std::atexit([] {
@@ -317,6 +315,18 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
   return config;
+}
+
+LogFields FlagsInUse() {
+  std::map<absl::string_view, std::string> values;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (IsServerFlagFile(flag->Filename())) {
+      values.emplace(name, flag->CurrentValue());
+    }
+  }
+  LogFields fields;
+  for (const auto& [name, value] : values) fields.Add(name, value);
+  return fields;
 }
 
 }  // namespace encoderd

@@ -4,6 +4,7 @@
 #define ENCODERD_SERVER_FLAGS_H_
 
 #include "absl/status/statusor.h"
+#include "server/base/log.h"
 #include "server/config.h"
 
 namespace encoderd {
@@ -13,6 +14,9 @@ namespace encoderd {
 // and the line of a flag file.
 // Call once, from main.
 absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv);
+
+// Every setting with its value, sorted by name. After ConfigFromFlags.
+LogFields FlagsInUse();
 
 }  // namespace encoderd
 

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 namespace encoderd {
 namespace {

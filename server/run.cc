@@ -1,5 +1,6 @@
 #include "server/run.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,13 +25,13 @@
 #include "absl/time/time.h"
 #include "engine/base/start_thread.h"
 #include "server/api/publish.h"
+#include "server/base/log.h"
+#include "server/base/version.h"
 #include "server/flags.h"
 #include "server/memory.h"
-#include "server/observe/log.h"
 #include "server/process_limits.h"
 #include "server/rpc/wire.h"
 #include "server/service_manager.h"
-#include "server/version.h"
 
 namespace encoderd {
 namespace {
@@ -228,6 +229,19 @@ void ReadInBoundedPieces() {
            /*overwrite=*/1);
 }
 
+// A standard descriptor that is closed (2>&-) would become one of ours or of
+// gRPC's, and lines of the log would be written to it.
+void OccupyClosedDescriptors() {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(standard, F_GETFD) != -1 || errno != EBADF) continue;
+    if (open("/dev/null", O_RDWR) != standard) _exit(kExitStartFailed);
+  }
+}
+
+// gRPC opens descriptors as its library is loaded, which precedes main.
+__attribute__((section(".preinit_array"),
+               used)) void (*const kFirst)() = OccupyClosedDescriptors;
+
 }  // namespace
 
 int RunServer(int argc, char** argv, const ModelLoader& loader,
@@ -254,7 +268,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
       LogFields()
           .Add("version", kVersion)
           .Add("revision", revision)
-          .Append(config->ToString()));
+          .Append(FlagsInUse().text()));
 
   std::atomic<bool> device_lost{false};
   auto server = Server::Start(*config, [&] {

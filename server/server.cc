@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/api/publish.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/grpc_log.h"
@@ -54,6 +54,23 @@ std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
   options.ratio = config.trace_ratio;
   return std::make_unique<Tracer>(
       options, NewOtlpExporter(target->address, target->tls));
+}
+
+absl::StatusOr<GrpcServerOptions> GrpcOptions(const ServerConfig& config) {
+  auto listen = ParseHostPort(config.listen);
+  if (!listen.ok()) return listen.status();
+  GrpcServerOptions options;
+  options.listen = *std::move(listen);
+  options.tls = config.tls();
+  options.reflection = config.serves_reflection();
+  options.max_message_bytes = config.max_message_bytes;
+  options.max_connection_memory_bytes = config.max_connection_memory_bytes;
+  options.max_connections = config.max_connections;
+  options.max_connections_per_address = config.max_connections_per_address;
+  options.max_streams_per_connection = config.max_streams_per_connection;
+  options.max_connection_idle = config.max_connection_idle;
+  options.max_connection_age = config.max_connection_age;
+  return options;
 }
 
 // An address that could not be bound: its flag and the remedy.
@@ -123,8 +140,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 
 absl::Status Server::Listen() {
   service_ = NewEncoderService(environment_);
+  const auto options = GrpcOptions(config_);
+  if (!options.ok()) return options.status();
   auto listening =
-      StartGrpcServer(config_, secrets_.get(), {service_.get(), &health_});
+      StartGrpcServer(*options, secrets_.get(), {service_.get(), &health_});
   if (!listening.ok()) {
     return NameFlag("listen",
                     "choose another address, or port 0 for a free one",
@@ -134,16 +153,14 @@ absl::Status Server::Listen() {
   acceptor_ = std::move(listening->acceptor);
   grpc_port_ = listening->port;
   if (!config_.http_listen.empty()) {
-    std::string host;
-    int port = 0;
-    const absl::Status split = SplitHostPort(config_.http_listen, &host, &port);
-    if (!split.ok()) return split;
+    const auto address = ParseHostPort(config_.http_listen);
+    if (!address.ok()) return address.status();
     HttpSources sources = {[this] { return MetricsText(); },
                            [this] { return health_.serving(); }, nullptr};
     if (config_.tls()) {
       sources.tls = [this] { return secrets_->certificates()->context; };
     }
-    auto http = HttpServer::Start(host, port, std::move(sources));
+    auto http = HttpServer::Start(*address, std::move(sources));
     if (!http.ok()) {
       return NameFlag("http_listen",
                       "choose another address, port 0 for a free one, or an "

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
+#include "server/net/host_port.h"
 
 namespace encoderd {
 namespace {
 
 using NamedModel = std::pair<std::string, const ModelInfo*>;
 
-bool IsOnGpu(const NamedModel& model) {
-  return absl::StartsWith(model.second->device, "cuda:");
-}
+bool IsOnGpu(const NamedModel& model) { return model.second->on_gpu; }
 
 void WarnOfTuning(const ServerConfig& config, const NamedModel& model) {
   Log(LogLevel::kWarning, "no_tuning",
@@ -77,7 +75,9 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
       std::none_of(models.begin(), models.end(), IsOnGpu)) {
     WarnOfTuning(config, models.front());
   }
-  if (tokens != nullptr && !config.tls() && OthersReach(config.listen)) {
+  const auto address = ParseHostPort(config.listen);
+  if (tokens != nullptr && !config.tls() && address.ok() &&
+      OthersReach(*address)) {
     WarnOfTokensInPlainText(config);
   }
   const TokenHolder* const least =

@@ -125,6 +125,7 @@ class Device {
 
   virtual std::string name() const = 0;  // "cpu (AMD EPYC ..., avx512_bf16)"
   virtual DType dtype() const = 0;       // of products and activations
+  virtual bool on_gpu() const { return false; }
   // What its products multiply: the dtype's name, or "fp8" or "int8" if those
   // of weights that allow 8 bits do.
   virtual std::string products() const { return DTypeName(dtype()); }

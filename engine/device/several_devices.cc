@@ -34,6 +34,7 @@ class SeveralDevices : public Device {
   }
   DType dtype() const override { return devices_.front()->dtype(); }
   std::string products() const override { return devices_.front()->products(); }
+  bool on_gpu() const override { return devices_.front()->on_gpu(); }
   int32_t preferred_sessions() const override {
     int32_t sessions = 0;
     for (const auto& device : devices_)

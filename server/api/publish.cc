@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

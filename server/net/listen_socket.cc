@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 
@@ -79,7 +80,9 @@ absl::StatusCode CodeOf(int error) {
 
 }  // namespace
 
-absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
+absl::StatusOr<ListenSocket> Listen(const HostPort& address) {
+  const std::string& host = address.host;
+  const int port = address.port;
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -2,9 +2,8 @@
 #ifndef ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 #define ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
+#include "server/net/host_port.h"
 
 namespace encoderd {
 
@@ -13,12 +12,12 @@ struct ListenSocket {
   int port = 0;  // the bound port
 };
 
-// host: a numeric address or a name that resolves to one; port 0 for any. Two
+// The host: a numeric address or a name that resolves to one. Two
 // processes never share a port. Errors have the address, the port, the system's
 // reason and how to find the process that uses the port: UNAVAILABLE;
 // FAILED_PRECONDITION, a name that has no address or a port that needs a
 // privilege; RESOURCE_EXHAUSTED, out of descriptors or memory.
-absl::StatusOr<ListenSocket> Listen(const std::string& host, int port);
+absl::StatusOr<ListenSocket> Listen(const HostPort& address);
 
 }  // namespace encoderd
 

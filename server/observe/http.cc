@@ -137,15 +137,15 @@ void HttpServer::AnswerScrapes() {
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    const std::string& host, int port, HttpSources sources,
-    const HttpBounds& bounds) {
-  const auto socket = Listen(host, port);
+    const HostPort& address, HttpSources sources, const HttpBounds& bounds) {
+  const auto socket = Listen(address);
   if (!socket.ok()) return socket.status();
   auto server =
       absl::WrapUnique(new HttpServer(*socket, std::move(sources), bounds));
   if (server->stop_ < 0) {
     return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot serve HTTP on ", host, ":", socket->port));
+        errno,
+        absl::StrCat("cannot serve HTTP on ", address.host, ":", socket->port));
   }
   server->thread_ = StartThread("http", [http = server.get()] { http->Run(); });
   return server;

@@ -45,12 +45,11 @@ class HttpConnection;
 
 class HttpServer {
  public:
-  // host: a numeric address or a name that resolves to one; port 0 for any.
   // Errors: those of Listen; RESOURCE_EXHAUSTED if descriptors have run out.
   // Throws what StartThread throws. What the sources use outlives the
   // server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
-      const std::string& host, int port, HttpSources sources,
+      const HostPort& address, HttpSources sources,
       const HttpBounds& bounds = {});
   // Closes everything and joins the thread.
   ~HttpServer();

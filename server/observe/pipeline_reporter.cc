@@ -1,6 +1,6 @@
 #include "server/observe/pipeline_reporter.h"
 
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 namespace encoderd {
 

@@ -1,7 +1,7 @@
 #include "server/observe/server_metrics.h"
 
+#include "server/base/version.h"
 #include "server/observe/metric_spec.h"
-#include "server/version.h"
 
 namespace encoderd {
 namespace {

@@ -31,7 +31,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 namespace encoderd {
 

@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "engine/base/error.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 namespace encoderd {
 namespace {

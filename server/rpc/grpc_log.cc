@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpc/support/log.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 namespace encoderd {
 namespace {

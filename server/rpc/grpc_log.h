@@ -1,5 +1,5 @@
 // Redirects gRPC's messages to the server's log: one line per event, escaped,
-// truncated, rate-limited, never blocking (see observe/log.h). gRPC itself
+// truncated, rate-limited, never blocking (see server/base/log.h). gRPC itself
 // would write to standard error whatever a caller put into a header, line
 // breaks included, and block until it is read.
 #ifndef ENCODERD_SERVER_RPC_GRPC_LOG_H_

@@ -16,8 +16,8 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "server/base/log.h"
 #include "server/net/listen_socket.h"
-#include "server/observe/log.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/reflection_limit.h"
 #include "server/rpc/tls_credentials.h"
@@ -76,13 +76,14 @@ void SetTime(const char* argument, absl::Duration time,
       argument, static_cast<int>(absl::ToInt64Milliseconds(time)));
 }
 
-void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
+void SetBounds(const GrpcServerOptions& options, grpc::ServerBuilder* builder) {
   // A message at the limit still fits when gRPC counts its own few bytes.
-  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
-  builder->SetMaxSendMessageSize(static_cast<int>(config.max_message_bytes) +
+  builder->SetMaxReceiveMessageSize(
+      static_cast<int>(options.max_message_bytes));
+  builder->SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes) +
                                  1024);
   grpc::ResourceQuota quota("encoderd");
-  quota.Resize(static_cast<size_t>(config.max_connection_memory_bytes));
+  quota.Resize(static_cast<size_t>(options.max_connection_memory_bytes));
   // Of the library's own services (reflection): each open call blocks one.
   quota.SetMaxThreads(kMaxLibraryThreads);
   builder->SetResourceQuota(quota);
@@ -93,7 +94,7 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
 
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                              config.max_streams_per_connection);
+                              options.max_streams_per_connection);
   // A peer that sends nothing is closed before it has spoken HTTP/2.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   // A dead peer is noticed within a minute; one that pings too often gets
@@ -106,19 +107,20 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
   // Both send GOAWAY and let open calls end normally.
-  SetTime(GRPC_ARG_MAX_CONNECTION_IDLE_MS, config.max_connection_idle, builder);
-  SetTime(GRPC_ARG_MAX_CONNECTION_AGE_MS, config.max_connection_age, builder);
+  SetTime(GRPC_ARG_MAX_CONNECTION_IDLE_MS, options.max_connection_idle,
+          builder);
+  SetTime(GRPC_ARG_MAX_CONNECTION_AGE_MS, options.max_connection_age, builder);
 }
 
 }  // namespace
 
 absl::StatusOr<ListeningServer> StartGrpcServer(
-    const ServerConfig& config, const Secrets* secrets,
+    const GrpcServerOptions& options, const Secrets* secrets,
     const std::vector<grpc::Service*>& services) {
   TakeGrpcLog();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  if (config.serves_reflection()) {
+  if (options.reflection) {
     std::vector<
         std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
         limits;
@@ -127,25 +129,21 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
   } else {
     builder.SetOption(std::make_unique<WithoutReflection>());
   }
-  SetBounds(config, &builder);
-  std::string host;
-  int port = 0;
-  const absl::Status split = SplitHostPort(config.listen, &host, &port);
-  if (!split.ok()) return split;
-  const auto socket = Listen(host, port);
+  SetBounds(options, &builder);
+  const auto socket = Listen(options.listen);
   if (!socket.ok()) return socket.status();
   ListeningServer listening;
   listening.port = socket->port;
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  const int cap = ConnectionCap(config.max_connections);
+  const int cap = ConnectionCap(options.max_connections);
   listening.acceptor = std::make_unique<Acceptor>(
       socket->fd, cap,
-      config.max_connections_per_address > 0
-          ? config.max_connections_per_address
+      options.max_connections_per_address > 0
+          ? options.max_connections_per_address
           : std::max(cap / 2, 1),
       builder.experimental().AddExternalConnectionAcceptor(
-          FromFd::FROM_FD, config.tls() ? NewTlsCredentials(secrets)
-                                        : grpc::InsecureServerCredentials()));
+          FromFd::FROM_FD, options.tls ? NewTlsCredentials(secrets)
+                                       : grpc::InsecureServerCredentials()));
   for (grpc::Service* service : services) builder.RegisterService(service);
   listening.server = builder.BuildAndStart();
   if (listening.server == nullptr) {

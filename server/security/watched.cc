@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 namespace encoderd {
 

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/observe/log.h"
+#include "server/base/log.h"
 #include "server/trace/exporter.h"
 #include "server/trace/trace_context.h"
 

@@ -108,6 +108,21 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
         ":1: the file begins with a byte order mark");
 }
 
+TEST(ProcessFlagsTest, TheLogBeginsWithEverySetting) {
+  Process process(Arguments(
+      "positions:512",
+      {"--model=b=positions:64", "--max_streams=7", "--trace_ratio=0.5",
+       "--otlp_endpoint=a:1", "--drain_timeout=90s", "--insecure"}));
+  const std::string line = process.WaitForLine("event=start ");
+  for (const char* setting :
+       {" model=\"fake=positions:512 b=positions:64\"", " max_streams=7 ",
+        " max_connections=1024 ", " trace_ratio=0.5", " drain_timeout=1m30s ",
+        " insecure=true ", " health_needs_token=false ",
+        " tls_key_file=\"\""}) {
+    EXPECT_THAT(line, HasSubstr(setting));
+  }
+}
+
 TEST(ProcessFlagsTest, HelpThatWasAskedForIsNoFailure) {
   for (const char* flag : {"--help", "-h"}) {
     Process process({ENCODERD_FAKE_SERVER, flag});

@@ -165,7 +165,7 @@ PLANTED = [
     ("includes", "server/pipeline/b.cc", '#include "server/rpc/s.h"\n', "b.cc"),
     ("includes", "server/api/b.cc", '#include "encoderd/v1/encoder.pb.h"\n', "the API"),
     ("includes", "server/api/b.cc", '#include "server/observe/http.h"\n', "protocols"),
-    ("includes", "server/net/b.cc", '#include "server/observe/log.h"\n', "below"),
+    ("includes", "server/net/b.cc", '#include "server/base/log.h"\n', "below"),
     ("includes", "server/b.cc", '#include "engine/checkpoint/checkpoint_reader.h"\n', "b.cc"),
     ("includes", "server/b.cc", '#include "client/cpp/client.h"\n', "b.cc"),
     ("includes", "client/cpp/b.cc", '#include "engine/model.h"\n', "b.cc"),

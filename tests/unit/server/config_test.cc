@@ -210,56 +210,6 @@ TEST(ConfigTest, TwoModelsOfOneNameAreRefused) {
   EXPECT_THAT(Validate(config), IsError(kInvalid, "mini=/c"));
 }
 
-TEST(ConfigTest, AddressesHaveAHostAndAPort) {
-  std::string host;
-  int port = 0;
-  ASSERT_THAT(SplitHostPort("127.0.0.1:0", &host, &port), IsOk());
-  EXPECT_EQ(host, "127.0.0.1");
-  EXPECT_EQ(port, 0);
-  ASSERT_THAT(SplitHostPort("[::1]:8400", &host, &port), IsOk());
-  EXPECT_EQ(host, "::1");
-  EXPECT_EQ(port, 8400);
-  for (const char* bad : {"", ":1", "host", "host:", "host:x", "::1:80", "[]:1",
-                          "host:-1", "host:65536", "host:+80", "host: 80"}) {
-    EXPECT_FALSE(SplitHostPort(bad, &host, &port).ok()) << bad;
-  }
-}
-
-TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
-  const std::string text = Good().ToString();
-  for (const char* key : {"model=",
-                          "folder=",
-                          "listen=",
-                          "http_listen=",
-                          "tls_certificate_file=",
-                          "tls_key_file=",
-                          "tls_client_ca_file=",
-                          "bearer_token_file=",
-                          "health_needs_token=false",
-                          "insecure=false",
-                          "device=",
-                          "dtype=",
-                          "products=",
-                          "tuning_folder=",
-                          "max_len=",
-                          "cuda_graphs=true",
-                          "threads=",
-                          "tokenizer_threads=",
-                          "max_batch_tokens=",
-                          "max_queue_tokens=",
-                          "max_inputs_per_request=",
-                          "max_message_bytes=",
-                          "max_connection_memory_bytes=",
-                          "max_connections=",
-                          "max_streams_per_connection=",
-                          "reflection=",
-                          "drain_delay=",
-                          "drain_timeout="}) {
-    EXPECT_THAT(text, ::testing::HasSubstr(key));
-  }
-  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("\n")));
-}
-
 TEST(ConfigTest, AnEndpointOfTracesIsEncryptedWithHttpsOnly) {
   const struct {
     std::string endpoint;

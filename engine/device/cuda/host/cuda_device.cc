@@ -36,6 +36,7 @@ class CudaDevice : public Device {
         card_(card),
         agreement_(std::move(agreement)) {}
 
+  bool on_gpu() const override { return true; }
   std::string name() const override {
     return absl::StrCat("cuda:", context_->ordinal, " (", card_.name,
                         ", compute capability ", card_.compute_major, ".",

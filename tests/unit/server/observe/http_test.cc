@@ -20,6 +20,8 @@
 namespace encoderd {
 namespace {
 
+const HostPort kAnyPort = {"127.0.0.1", 0};
+
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -126,7 +128,7 @@ class Caller {
 };
 
 TEST(HttpTest, ServesCallersThatAreSlowSilentOrGone) {
-  const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
+  const auto server = HttpServer::Start(kAnyPort, Sources());
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   std::vector<std::unique_ptr<Caller>> silent;
@@ -149,7 +151,7 @@ HttpBounds Patient() {
 }
 
 TEST(HttpTest, AnyNumberOfSilentCallersKeepsNobodyFromAnAnswer) {
-  const auto server = HttpServer::Start("127.0.0.1", 0, Sources(), Patient());
+  const auto server = HttpServer::Start(kAnyPort, Sources(), Patient());
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   std::vector<std::unique_ptr<Caller>> silent;
@@ -169,7 +171,7 @@ TEST(HttpTest, CallersWhoNeverReadTheirAnswersMakeRoomToo) {
   large.metrics_text = [] { return std::string(16 << 20, 'x'); };
   HttpBounds bounds = Patient();
   bounds.connections = 4;
-  const auto server = HttpServer::Start("127.0.0.1", 0, large, bounds);
+  const auto server = HttpServer::Start(kAnyPort, large, bounds);
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   std::vector<std::unique_ptr<Caller>> deaf;
@@ -195,7 +197,7 @@ TEST(HttpTest, CallersWhoNeverReadDoNotCostAPageEach) {
   };
   HttpBounds bounds = Patient();
   bounds.connections = 4;
-  const auto server = HttpServer::Start("127.0.0.1", 0, slow, bounds);
+  const auto server = HttpServer::Start(kAnyPort, slow, bounds);
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   std::vector<std::unique_ptr<Caller>> deaf;
@@ -212,7 +214,7 @@ TEST(HttpTest, CallersWhoNeverReadDoNotCostAPageEach) {
 }
 
 TEST(HttpTest, WhatFollowsARequestDoesNotTakeItsAnswerAway) {
-  const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
+  const auto server = HttpServer::Start(kAnyPort, Sources());
   ASSERT_THAT(server, IsOk());
   Caller chatty((*server)->port());
   chatty.Send("POST /metrics HTTP/1.0\r\n\r\n" + std::string(40000, 'x'));
@@ -227,7 +229,7 @@ std::string RequestOf(size_t bytes) {
 }
 
 TEST(HttpTest, ALongHeadIsRefusedHoweverItEnds) {
-  const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
+  const auto server = HttpServer::Start(kAnyPort, Sources());
   ASSERT_THAT(server, IsOk());
   for (const auto& [request, answer] :
        {std::pair("GET / HTTP/1.1\r\nX: " + std::string(6000, 'x'), "431"),
@@ -242,7 +244,7 @@ TEST(HttpTest, ALongHeadIsRefusedHoweverItEnds) {
 }
 
 TEST(HttpTest, AnEmptyLineMayPrecedeARequest) {
-  const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
+  const auto server = HttpServer::Start(kAnyPort, Sources());
   ASSERT_THAT(server, IsOk());
   Caller one((*server)->port());
   one.Send("\r\nGET /healthz HTTP/1.0\r\n\r\n");
@@ -276,7 +278,7 @@ class PageGate {
 
 TEST(HttpTest, ScrapesThatWaitGetOnePageAfterTheProbes) {
   PageGate gate;
-  const auto server = HttpServer::Start("127.0.0.1", 0, gate.Sources());
+  const auto server = HttpServer::Start(kAnyPort, gate.Sources());
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   Caller accepted(port);
@@ -312,7 +314,7 @@ TEST(HttpTest, MoreScrapesThanConnectionsAreAllAnswered) {
   PageGate gate;
   HttpBounds bounds = Patient();
   bounds.connections = 2;
-  const auto server = HttpServer::Start("127.0.0.1", 0, gate.Sources(), bounds);
+  const auto server = HttpServer::Start(kAnyPort, gate.Sources(), bounds);
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   std::vector<std::unique_ptr<Caller>> scrapes;
@@ -330,9 +332,9 @@ TEST(HttpTest, MoreScrapesThanConnectionsAreAllAnswered) {
 }
 
 TEST(HttpTest, APortInUseIsNamed) {
-  const auto first = HttpServer::Start("127.0.0.1", 0, Sources());
+  const auto first = HttpServer::Start(kAnyPort, Sources());
   ASSERT_THAT(first, IsOk());
-  EXPECT_THAT(HttpServer::Start("127.0.0.1", (*first)->port(), Sources()),
+  EXPECT_THAT(HttpServer::Start({"127.0.0.1", (*first)->port()}, Sources()),
               IsError(absl::StatusCode::kUnavailable, "cannot listen"));
 }
 

@@ -1,10 +1,11 @@
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace encoderd {
@@ -40,6 +41,18 @@ TEST(LogTest, WhatMisleadsTheReaderIsEscapedByteByByte) {
             "a=\"\\377\\342\\200\"");
 }
 
+// What there is to read now.
+std::string ReadAll(int fd) {
+  fcntl(fd, F_SETFL, O_NONBLOCK);
+  std::string text;
+  char bytes[4096];
+  for (;;) {
+    const ssize_t size = read(fd, bytes, sizeof(bytes));
+    if (size <= 0) return text;
+    text.append(bytes, static_cast<size_t>(size));
+  }
+}
+
 // Standard error of this process until it is gone: a pipe.
 class ErrorPipe {
  public:
@@ -60,16 +73,7 @@ class ErrorPipe {
     }
     fcntl(ends_[1], F_SETFL, 0);
   }
-  std::string Take() {
-    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
-    std::string text;
-    char bytes[4096];
-    for (;;) {
-      const ssize_t size = read(ends_[0], bytes, sizeof(bytes));
-      if (size <= 0) return text;
-      text.append(bytes, static_cast<size_t>(size));
-    }
-  }
+  std::string Take() { return ReadAll(ends_[0]); }
 
  private:
   const int saved_;
@@ -91,6 +95,34 @@ TEST(LogTest, APipeThatNobodyReadsCostsLinesAndTheyAreCounted) {
   Log(LogLevel::kInfo, "four");
   EXPECT_THAT(pipe.Take(), ::testing::Not(::testing::HasSubstr("lost")));
   EXPECT_EQ(LogLinesLost() - before, 2);
+}
+
+TEST(LogTest, ATerminalThatNobodyReadsCostsLinesAndBlocksNobody) {
+  const int reader = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(reader, 0);
+  ASSERT_EQ(grantpt(reader), 0);
+  ASSERT_EQ(unlockpt(reader), 0);
+  const int terminal = open(ptsname(reader), O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  const int saved = dup(STDERR_FILENO);
+  dup2(terminal, STDERR_FILENO);
+  const int64_t before = LogLinesLost();
+  // More than the terminal holds, in lines that fill what is left of it.
+  for (int i = 0; i < 100; ++i) {
+    Log(LogLevel::kInfo, "one", LogFields().Add("a", std::string(3000, 'x')));
+  }
+  const int64_t lost = LogLinesLost() - before;
+  ReadAll(reader);
+  Log(LogLevel::kInfo, "two");
+  const std::string text = ReadAll(reader);
+  dup2(saved, STDERR_FILENO);
+  for (const int fd : {saved, terminal, reader}) close(fd);
+  EXPECT_GT(lost, 0);
+  EXPECT_LT(lost, 100);
+  // Whatever was left of a line has ended.
+  EXPECT_THAT(text, ::testing::MatchesRegex(
+                        "(\r\n)?ts=.* event=log_lines_lost lines=[0-9]+\r\n"
+                        "ts=.* event=two\r\n"));
 }
 
 TEST(LogTest, ALongLineIsCut) {

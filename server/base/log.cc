@@ -1,5 +1,6 @@
-#include "server/observe/log.h"
+#include "server/base/log.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -72,13 +73,32 @@ size_t EscapeBytes(absl::string_view text) {
   return text.size() > 1 && absl::ascii_isdigit(text[1]) ? 4 : 2;
 }
 
+absl::Mutex g_mu(absl::kConstInit);
+int64_t g_untold ABSL_GUARDED_BY(g_mu) = 0;     // lost lines, not reported yet
+bool g_mid_line ABSL_GUARDED_BY(g_mu) = false;  // a line was written in part
+std::atomic<int64_t> g_lost{0};
+
+// A terminal that says POLLOUT may have less room than a line needs, and would
+// block: it is opened once more, since its own descriptor is shared with other
+// programs. -1: it cannot be.
+int OpenTerminal() {
+  if (isatty(STDERR_FILENO) != 1) return -1;
+  return open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 // Without waiting. One write per line, so that lines never mix; of at most
 // kMaxLogLine bytes, for which a pipe that says POLLOUT has room.
-bool TryWrite(absl::string_view line) {
+bool TryWrite(std::string line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_mu) {
   pollfd out = {STDERR_FILENO, POLLOUT, 0};
   if (poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return false;
-  return write(STDERR_FILENO, line.data(), line.size()) ==
-         static_cast<ssize_t>(line.size());
+  if (g_mid_line) line.insert(0, "\n");
+  const int terminal = OpenTerminal();
+  const ssize_t written =
+      write(terminal >= 0 ? terminal : STDERR_FILENO, line.data(), line.size());
+  if (terminal >= 0) close(terminal);
+  const bool whole = written == static_cast<ssize_t>(line.size());
+  if (written > 0) g_mid_line = !whole;
+  return whole;
 }
 
 const char* LevelName(LogLevel level) {
@@ -124,10 +144,6 @@ std::string Line(LogLevel level, absl::string_view event,
   if (line.size() > kMaxLogLine) Cut(&line);
   return line;
 }
-
-absl::Mutex g_mu(absl::kConstInit);
-int64_t g_untold ABSL_GUARDED_BY(g_mu) = 0;  // lost lines, not reported yet
-std::atomic<int64_t> g_lost{0};
 
 }  // namespace
 

@@ -12,8 +12,8 @@
 // Thread-safe; a line is written as a whole. Never blocks: while standard error
 // is blocked (a pipe that nobody reads), lines are dropped and counted, and the
 // next line that is written has the number (event=log_lines_lost).
-#ifndef ENCODERD_SERVER_OBSERVE_LOG_H_
-#define ENCODERD_SERVER_OBSERVE_LOG_H_
+#ifndef ENCODERD_SERVER_BASE_LOG_H_
+#define ENCODERD_SERVER_BASE_LOG_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -65,4 +65,4 @@ class LogLimit {
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_SERVER_OBSERVE_LOG_H_
+#endif  // ENCODERD_SERVER_BASE_LOG_H_

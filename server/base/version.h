@@ -1,6 +1,6 @@
 // The name and version of this program.
-#ifndef ENCODERD_SERVER_VERSION_H_
-#define ENCODERD_SERVER_VERSION_H_
+#ifndef ENCODERD_SERVER_BASE_VERSION_H_
+#define ENCODERD_SERVER_BASE_VERSION_H_
 
 namespace encoderd {
 
@@ -13,4 +13,4 @@ inline constexpr char kVersion[] = "unknown";
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_SERVER_VERSION_H_
+#endif  // ENCODERD_SERVER_BASE_VERSION_H_

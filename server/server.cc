@@ -26,6 +26,8 @@ constexpr absl::Duration kPoll = absl::Milliseconds(2);
 // For open calls, streams and health watches that were told to end: the longest
 // wait without any of them ending, as when a caller reads nothing.
 constexpr absl::Duration kNoProgress = absl::Milliseconds(400);
+// However many of them end one after the other, as a hostile caller may wish.
+constexpr absl::Duration kLastWords = absl::Seconds(3);
 // For gRPC's threads to hand over the calls that they have already read.
 constexpr absl::Duration kSettle = absl::Milliseconds(100);
 // For callers to read their last answers.
@@ -334,7 +336,7 @@ std::string Server::MetricsText() {
 
 bool Server::WaitIdle(absl::Duration patience) const {
   const absl::Time until = absl::Now() + patience;
-  while (state_.in_flight() > 0) {
+  while (state_.unanswered() > 0) {
     if (absl::Now() >= until) return false;
     absl::SleepFor(kPoll);
   }
@@ -344,6 +346,7 @@ bool Server::WaitIdle(absl::Duration patience) const {
 bool Server::WaitForLastWords() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   absl::Time until = absl::InfiniteFuture();
+  const absl::Time last = absl::Now() + kLastWords;
   for (;;) {
     // All unary calls in flight, because one that is being parsed is abandoned
     // only once it is open.
@@ -352,7 +355,7 @@ bool Server::WaitForLastWords() const {
     const absl::Time now = absl::Now();
     if (left < least) {
       least = left;
-      until = now + kNoProgress;
+      until = std::min(now + kNoProgress, last);
     }
     if (left == 0 || now >= until) return left == 0;
     absl::SleepFor(kPoll);
@@ -376,8 +379,7 @@ bool Server::Drain() {
   }
   streams_.DrainAll();
   const bool idle = WaitIdle(config_.drain_timeout);
-  // Of accepted work; later work is rejected and not counted.
-  const int64_t unanswered = idle ? 0 : state_.in_flight();
+  const int64_t unanswered = idle ? 0 : state_.unanswered();
   calls_.GiveUpAll();
   streams_.GiveUpAll();
   health_.EndWatches();

@@ -91,7 +91,7 @@ int OpenTerminal() {
 bool TryWrite(std::string line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_mu) {
   pollfd out = {STDERR_FILENO, POLLOUT, 0};
   if (poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return false;
-  if (g_mid_line) line.insert(0, "\n");
+  if (g_mid_line) line = absl::StrCat("\n", line);
   const int terminal = OpenTerminal();
   const ssize_t written =
       write(terminal >= 0 ? terminal : STDERR_FILENO, line.data(), line.size());

@@ -162,7 +162,9 @@ void Acceptor::Run() {
         [[maybe_unused]] const ssize_t size =
             read(wake_, &taken, sizeof(taken));
       } else if (fd == listener_) {
-        AcceptAll();
+        // The rest at the next turn: a flood must not keep this thread from
+        // connections that end, nor from stopping.
+        AcceptSome(kEvents);
       } else {
         Ended(fd);
       }
@@ -171,50 +173,54 @@ void Acceptor::Run() {
   }
 }
 
-void Acceptor::AcceptAll() {
-  while (connections() < max_connections_) {
-    sockaddr_storage peer = {};
-    socklen_t size = sizeof(peer);
-    const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size,
-                           SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      // Out of descriptors or memory: the listener would wake this thread at
-      // once.
-      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-        absl::SleepFor(kPauseAfterError);
-      }
-      return;
-    }
-    const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (duplicate < 0) {
-      close(fd);
-      absl::SleepFor(kPauseAfterError);
-      return;
-    }
-    const int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    const std::string address = AddressOf(peer);
-    const std::optional<Limit> limit = Register(duplicate, address);
-    if (limit.has_value()) {
-      Refused(address, *limit);  // before its caller can know
-      close(duplicate);
-      close(fd);
-      continue;
-    }
-    // EPOLLHUP always comes: once both sides are closed, as gRPC does when a
-    // connection ends for whatever reason.
-    if (!Watch(duplicate, 0)) {  // its end would never be seen
-      Ended(duplicate);
-      close(fd);
-      absl::SleepFor(kPauseAfterError);
-      return;
-    }
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
-        parameters;
-    parameters.listener_fd = -1;
-    parameters.fd = fd;
-    sink_->HandleNewConnection(&parameters);
+void Acceptor::AcceptSome(int most) {
+  while (most-- > 0 && connections() < max_connections_ && AcceptOne()) {
   }
+}
+
+bool Acceptor::AcceptOne() {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EAGAIN) return false;
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    // Out of descriptors or memory: the listener would wake this thread at
+    // once.
+    absl::SleepFor(kPauseAfterError);
+    return false;
+  }
+  const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) {
+    close(fd);
+    absl::SleepFor(kPauseAfterError);
+    return false;
+  }
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const std::string address = AddressOf(peer);
+  const std::optional<Limit> limit = Register(duplicate, address);
+  if (limit.has_value()) {
+    Refused(address, *limit);  // before its caller can know
+    close(duplicate);
+    close(fd);
+    return true;
+  }
+  // EPOLLHUP always comes: once both sides are closed, as gRPC does when a
+  // connection ends for whatever reason.
+  if (!Watch(duplicate, 0)) {  // its end would never be seen
+    Ended(duplicate);
+    close(fd);
+    absl::SleepFor(kPauseAfterError);
+    return false;
+  }
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      parameters;
+  parameters.listener_fd = -1;
+  parameters.fd = fd;
+  sink_->HandleNewConnection(&parameters);
+  return true;
 }
 
 std::optional<Acceptor::Limit> Acceptor::LimitReached(int open) const {
@@ -278,8 +284,8 @@ void Acceptor::StopAccepting() {
     absl::MutexLock lock(&mu_);
     if (listener_closed_) return;
   }
-  AcceptAll();
-  close(listener_);  // leaves epoll_, too
+  AcceptSome(SOMAXCONN);  // all that wait now
+  close(listener_);       // leaves epoll_, too
   StopReadingBetweenCalls();
   absl::MutexLock lock(&mu_);
   listener_closed_ = true;

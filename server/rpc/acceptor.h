@@ -73,7 +73,10 @@ class Acceptor {
  private:
   bool Watch(int fd, uint32_t events);
   void Run();
-  void AcceptAll();
+  // At most `most` connections of the backlog.
+  void AcceptSome(int most);
+  // False: none waits, or none can be accepted now.
+  bool AcceptOne();
   struct Limit {
     int value;
     absl::string_view message;

@@ -33,10 +33,12 @@ void UnaryCall::Start(const grpc::ByteBuffer& request) {
   no_message_ = !request.Valid();
   Continue([this, &request] {
     absl::Status admitted = context_.Admit(environment_.secrets);
-    if (!admitted.ok()) return admitted;
-    admitted = environment_.state->Admit();
+    const bool known = admitted.ok();
+    if (known) admitted = environment_.state->Admit();
     if (admitted.ok()) return handler_(request, this);
-    if (!environment_.state->holding_refusals()) return admitted;
+    refused_ = true;
+    environment_.state->Refuse();
+    if (!known || !environment_.state->holding_refusals()) return admitted;
     environment_.held->Add(shared_from_this());
     return absl::OkStatus();
   });
@@ -156,7 +158,7 @@ void UnaryCall::OnDone() {
   environment_.calls->Remove(this);
   environment_.held->Remove(this);
   metrics_->Left();
-  environment_.state->Leave();
+  environment_.state->Leave(refused_);
   const std::shared_ptr<UnaryCall> last = std::move(self_);
 }
 

@@ -104,6 +104,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // that ends it without a message until gRPC is done with it: the error of
   // such a call is counted only then.
   bool no_message_ = false;  // constant once started
+  bool refused_ = false;     // before any work; constant once started
   absl::Status uncounted_;   // written before Finish, read in OnDone
 
   absl::Mutex mu_;

@@ -1,13 +1,18 @@
 // Leaving with callers who still wait, and with callers who take nothing. The
 // device's gate is in the test's hand.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/integration/stream_client.h"
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_server.h"
@@ -106,6 +111,53 @@ TEST(DrainTest, AWatchThatNeverReadsHoldsUpLeavingForABoundedTime) {
     type = deaf.ReadFrame();
     EXPECT_NE(type, RawHttp2::kData);
   } while (type != RawHttp2::kEnded);
+}
+
+TEST(DrainTest, WatchesThatReadOneByOneHoldUpLeavingForABoundedTime) {
+  TestServer server;
+  RawHttp2 slow(server.server().grpc_port());
+  std::vector<uint32_t> watches;
+  for (int i = 0; i < 200; ++i) {
+    watches.push_back(slow.Call("/grpc.health.v1.Health/Watch", ""));
+    ASSERT_TRUE(slow.ReadHeaders());
+  }
+  std::atomic<bool> left{false};
+  size_t read = 0;
+  std::thread reader([&] {
+    // Each sooner than the patience with one ends.
+    for (; read < watches.size() && !left; ++read) {
+      slow.Widen(watches[read]);
+      absl::SleepFor(absl::Milliseconds(200));
+    }
+  });
+  EXPECT_TRUE(server.server().Drain());
+  left = true;
+  reader.join();
+  EXPECT_LT(read, watches.size());
+}
+
+TEST(DrainTest, AFloodOfConnectionsDoesNotHoldUpLeaving) {
+  TestServer server;
+  std::atomic<bool> left{false};
+  std::atomic<int> given_up{0};
+  std::vector<std::thread> flood;
+  for (int i = 0; i < 4; ++i) {
+    flood.emplace_back([&] {
+      const absl::Time last = absl::Now() + kPatience;
+      while (!left && absl::Now() < last) {
+        const int fd = NewTcpSocket();
+        ConnectLoopback(fd, server.server().grpc_port());
+        const linger reset = {1, 0};  // no port is used up
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        close(fd);
+      }
+      if (!left) ++given_up;
+    });
+  }
+  EXPECT_TRUE(server.server().Drain());
+  left = true;
+  for (std::thread& thread : flood) thread.join();
+  EXPECT_EQ(given_up, 0);
 }
 
 TEST(DrainTest, AStreamThatNeverReadsHoldsUpLeavingForABoundedTime) {

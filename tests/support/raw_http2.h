@@ -26,6 +26,7 @@ class RawHttp2 {
   static constexpr uint8_t kSettings = 4;
   static constexpr uint8_t kPing = 6;
   static constexpr uint8_t kGoAway = 7;
+  static constexpr uint8_t kWindowUpdate = 8;
   static constexpr uint8_t kEnded = 0xff;  // of no frame: the peer hung up
 
   // Connects to loopback and says that a stream's window is 0.
@@ -80,6 +81,10 @@ class RawHttp2 {
   void Reset(uint32_t stream) {
     constexpr uint64_t kCancel = 8;
     SendFrame(kResetStream, 0, stream, Number(kCancel, 4));
+  }
+  // From now on its answers may come.
+  void Widen(uint32_t stream) {
+    SendFrame(kWindowUpdate, 0, stream, Number(1 << 20, 4));
   }
   void Ping() { SendFrame(kPing, 0, 0, std::string(8, 'p')); }
   // The caller's side ends without more.

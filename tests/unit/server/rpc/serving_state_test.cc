@@ -53,5 +53,19 @@ TEST(ServingStateTest, CountsCallsInFlight) {
   EXPECT_EQ(state.in_flight(), 1);
 }
 
+TEST(ServingStateTest, ARefusedCallIsNotOwedAnAnswer) {
+  ServingState state;
+  state.Enter();
+  state.Enter();
+  state.Refuse();
+  EXPECT_EQ(state.in_flight(), 2);
+  EXPECT_EQ(state.unanswered(), 1);
+  state.Leave();
+  EXPECT_EQ(state.unanswered(), 0);
+  state.Leave(/*refused=*/true);
+  EXPECT_EQ(state.in_flight(), 0);
+  EXPECT_EQ(state.unanswered(), 0);
+}
+
 }  // namespace
 }  // namespace encoderd

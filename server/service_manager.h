@@ -1,6 +1,6 @@
 // Tells the service manager that started the process how far it is: systemd's
 // protocol for Type=notify, a datagram of NAME=VALUE lines to a Unix socket.
-// Without a library: the protocol is one sendmsg. Thread-safe; never blocks.
+// Without a library: the protocol is one sendto. Thread-safe; never blocks.
 #ifndef ENCODERD_SERVER_SERVICE_MANAGER_H_
 #define ENCODERD_SERVER_SERVICE_MANAGER_H_
 

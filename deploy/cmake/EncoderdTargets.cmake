@@ -1,4 +1,4 @@
-# What every target of the project shares: warnings, sanitizers, the include root; and one function for tests.
+# What every target of the project shares: warnings, sanitizers, the include root; and a function for tests of each language.
 add_library(encoderd_options INTERFACE)
 target_include_directories(encoderd_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(encoderd_options INTERFACE -Wall -Wextra -Wno-unused-parameter
@@ -51,4 +51,28 @@ function(encoderd_test)
     set(timeout 3600)  # emulated
   endif()
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${timeout})
+endfunction()
+
+# encoderd_python_test(NAME name SCRIPT file [PYTEST] [ARGS arg ...] [LABELS l ...] [TIMEOUT seconds] [ENVIRONMENT name=value ...]
+# [FIXTURES name ...]): a Python script, or with PYTEST pytest on it, run by the interpreter that has tests/requirements.txt.
+# FIXTURES: the fixtures that it requires. LABELS is integration and TIMEOUT is 120 by default; either without a value: none.
+function(encoderd_python_test)
+  cmake_parse_arguments(ARG "PYTEST" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS;ENVIRONMENT;FIXTURES" ${ARGN})
+  cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set(pytest)
+  if(ARG_PYTEST)
+    set(pytest -m pytest -q -p no:cacheprovider)
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${pytest} ${ARG_SCRIPT} ${ARG_ARGS})
+  set(default_LABELS integration)
+  set(default_TIMEOUT 120)
+  foreach(property LABELS TIMEOUT)
+    if(NOT DEFINED ARG_${property} AND NOT property IN_LIST ARG_KEYWORDS_MISSING_VALUES)
+      set(ARG_${property} ${default_${property}})
+    endif()
+  endforeach()
+  set_property(TEST ${ARG_NAME} PROPERTY LABELS ${ARG_LABELS})
+  set_property(TEST ${ARG_NAME} PROPERTY TIMEOUT ${ARG_TIMEOUT})
+  set_property(TEST ${ARG_NAME} PROPERTY ENVIRONMENT ${ARG_ENVIRONMENT})
+  set_property(TEST ${ARG_NAME} PROPERTY FIXTURES_REQUIRED ${ARG_FIXTURES})
 endfunction()

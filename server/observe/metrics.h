@@ -1,8 +1,9 @@
-// Every metric of the server: one table has names, help, labels and buckets
-// (metrics.cc). Handles are resolved at construction, so that all series exist,
-// at zero, from the first scrape and the hot path only observes. Values that
-// exist elsewhere (the fill of a queue, connections) are not stored here: a
-// scrape samples them first. Thread-safe.
+// The metrics of calls and models: one table (metrics.cc) has names, help,
+// labels and buckets. Metrics also holds those of the whole server, whose
+// table is in server_metrics.cc. Handles are resolved at construction, so that
+// all series exist, at zero, from the first scrape and the hot path only
+// observes. Values that exist elsewhere (the fill of a queue, connections) are
+// not stored here: a scrape samples them first. Thread-safe.
 #ifndef ENCODERD_SERVER_OBSERVE_METRICS_H_
 #define ENCODERD_SERVER_OBSERVE_METRICS_H_
 

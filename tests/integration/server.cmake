@@ -21,27 +21,16 @@ if(TARGET encoderd_model)
 endif()
 
 # The table in server/docs/metrics.md against a scrape, and the commit that a build says of itself.
-add_test(NAME metrics_page
-         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/metrics_page_test.py
-                 --server $<TARGET_FILE:encoderd_fake_server>)
-set_tests_properties(metrics_page PROPERTIES LABELS integration TIMEOUT 120)
+encoderd_python_test(NAME metrics_page SCRIPT metrics_page_test.py ARGS --server $<TARGET_FILE:encoderd_fake_server>)
 
 # gRPC's list of interoperability cases, by the generated Python code that client.cmake installs, and by grpcurl.
 foreach(theme interop interop_status interop_limits interop_go)
-  add_test(NAME ${theme}
-           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/${theme}_test.py
-                   --server $<TARGET_FILE:encoderd_fake_server>)
-  set_tests_properties(${theme} PROPERTIES LABELS integration TIMEOUT 300 FIXTURES_REQUIRED client_python
-    ENVIRONMENT "PYTHONPATH=${client_site}/site;PYTHONDONTWRITEBYTECODE=1")
+  encoderd_python_test(NAME ${theme} SCRIPT ${theme}_test.py ARGS --server $<TARGET_FILE:encoderd_fake_server> TIMEOUT 300
+    ENVIRONMENT PYTHONPATH=${client_site}/site PYTHONDONTWRITEBYTECODE=1 FIXTURES client_python)
 endforeach()
 
 if(TARGET encoderd)
-  add_test(NAME revision
-           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/revision_test.py
-                   --build ${CMAKE_BINARY_DIR})
-  set_tests_properties(revision PROPERTIES LABELS integration TIMEOUT 120)
-  add_test(NAME install
-           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/install_test.py
-                   --build ${CMAKE_BINARY_DIR})
-  set_tests_properties(install PROPERTIES LABELS integration TIMEOUT 120)
+  foreach(name revision install)
+    encoderd_python_test(NAME ${name} SCRIPT ${name}_test.py ARGS --build ${CMAKE_BINARY_DIR})
+  endforeach()
 endif()

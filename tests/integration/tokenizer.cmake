@@ -6,9 +6,7 @@ foreach(pair differential:tokenizer_test byte_pair:tokenizer_byte_pair_test unig
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 file)
-  add_test(NAME tokenizer_${name}
-           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
-                   ${CMAKE_CURRENT_LIST_DIR}/${file}.py)
-  set_tests_properties(tokenizer_${name} PROPERTIES LABELS integration TIMEOUT 1800 COST 100 ENVIRONMENT
-    "PYTHONDONTWRITEBYTECODE=1;ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  encoderd_python_test(NAME tokenizer_${name} SCRIPT ${file}.py PYTEST TIMEOUT 1800
+    ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_tests_properties(tokenizer_${name} PROPERTIES COST 100)
 endforeach()

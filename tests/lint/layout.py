@@ -1,5 +1,6 @@
 """The top level, the length of files, a README in each folder, no weights."""
 
+import fnmatch
 import re
 
 TOP_LEVEL = {
@@ -15,6 +16,12 @@ MAX_BYTES = 4 << 20  # of any file: goldens are small, weights are not
 README_BELOW = ("engine", "server", "client", "proto", "tests", "deploy")
 # Folders that mirror others, or hold what a README above describes.
 README_ABOVE = ("proto/", "tests/unit/", "tests/fuzz/corpus", "deploy/")
+
+# Columns of READMEs that name files; what a name is made of; the part of a
+# name that matches any: NAME_kernel.h.
+FILE_COLUMN = re.compile(r"(?:folder or )?files?|where")
+FILE_NAME = re.compile(r"[\w*./-]+")
+ANY_NAME = re.compile(r"[A-Z]{2,}")
 
 PICKLE = re.compile(
     r"import (?:c?[pP]ickle|dill|cloudpickle|joblib)\b|\bfrom pickle\b"
@@ -59,6 +66,58 @@ def folder_readme(tree):
                if f.endswith(SOURCES) and f.split("/")[0] in README_BELOW}
     return [f"{folder}: has no README.md" for folder in sorted(folders)
             if not described(folder) and not folder.startswith(README_ABOVE)]
+
+
+def _named(lines):
+    """The stems, as patterns, that a README with a table of files names.
+
+    All words of the column of files, and all in backticks. Empty without such
+    a table.
+    """
+    names = set()
+    column = None
+    has_table = False
+    for number, line in enumerate(lines):
+        for quoted in re.findall(r"`([^`]+)`", line):
+            names.update(FILE_NAME.findall(quoted))
+        if not line.startswith("|"):
+            column = None
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if lines[number + 1:] and lines[number + 1].startswith("|--"):
+            column = next((i for i, cell in enumerate(cells)
+                           if FILE_COLUMN.fullmatch(cell)), None)
+            has_table = has_table or column is not None
+        elif column is not None and column < len(cells):
+            names.update(FILE_NAME.findall(cells[column]))
+    stems = {ANY_NAME.sub("*", name.rsplit("/", 1)[-1].split(".")[0])
+             for name in names}
+    return {s for s in stems if re.search("[a-z]", s)} if has_table else set()
+
+
+def readme_files(tree):
+    """A README with a table of files names every source of its folder.
+
+    A stem is enough, and a test goes with what it tests: `NAME_test.py`.
+    """
+    sources = {}
+    for path in tree.files:
+        folder, _, name = path.rpartition("/")
+        if name.endswith(SOURCES):
+            stem = name.rsplit(".", 1)[0]
+            sources.setdefault(folder, {}).setdefault(stem, name)
+    found = []
+    for folder, stems in sources.items():
+        readme = f"{folder}/README.md"
+        if readme not in tree.files:
+            continue
+        patterns = _named(tree.read(readme).splitlines())
+        found += [f"{readme}: its table of files lacks {name}"
+                  for stem, name in stems.items() if patterns
+                  and not any(fnmatch.fnmatchcase(s, pattern)
+                              for s in (stem, stem.removesuffix("_test"))
+                              for pattern in patterns)]
+    return found
 
 
 def no_pickle(tree):

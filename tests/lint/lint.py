@@ -34,6 +34,7 @@ CHECKS = {
     "top_level": layout.top_level,
     "file_length": layout.file_length,
     "folder_readme": layout.folder_readme,
+    "readme_files": layout.readme_files,
     "no_pickle": layout.no_pickle,
     "executable": scripts.executable,
     "shellcheck": scripts.shellcheck,

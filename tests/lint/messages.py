@@ -26,7 +26,8 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 # INTERNAL error of the engine or the server is a defect, not a message.
 MAKERS = re.compile(
     r"\b(?:absl::(?!Internal)\w+Error|Bad|BadLine|Refused?|Usage"
-    r"|Keep|Invalid|Fail|FailTensor|Unexpected|CannotTell|NameFlag|Note)\("
+    r"|Keep|Invalid|Fail|FailTensor|Unexpected|CannotTell|NameFlag|Note"
+    r"|CheckSideFile)\("
     r"|\berr\s*<<")
 CLIENT_MAKERS = re.compile(MAKERS.pattern
                            + r"|\b(?:absl::InternalError|MakeError)\("

@@ -67,6 +67,11 @@ CHECKS = """| # | what | verdict |
 
 Shown 1, partly 1, missing 0.
 """
+FILES = """# cpu
+| file | what it is |
+|---|---|
+| NAME_kernel.h, simd | dot |
+"""
 TOKENS = """const TokenHolder* TokenTable::Find(absl::string_view token) const {
   const std::string hash = Hash(token);
   const TokenHolder* found = nullptr;
@@ -110,7 +115,8 @@ CLEAN = {
     "engine/README.md": OP_FILES,
     "engine/device/README.md": "# device\n",
     "engine/device/ops.h": "struct AddOp {};\nstruct CutOp {};\n",
-    "engine/device/cpu/README.md": "# cpu\n",
+    "engine/device/cpu/README.md": FILES,
+    "engine/device/cpu/simd.h": "int Simd();\n",
     "engine/device/cpu/add_kernel.h": "void Add(const AddOp& op);\n",
     "engine/encoder_session.cc": "void Run(AddOp op);\n",
     "engine/a.cc": "int A() { return 1; }\n",
@@ -185,6 +191,10 @@ PLANTED = [
     ("file_length", "engine/b.cc", "// a\n" * 401, "401 lines"),
     ("file_length", "CMakeLists.txt", "# a\n" * 81, "81 lines"),
     ("folder_readme", "engine/io/b.cc", "int b;\n", "engine/io"),
+    ("readme_files", "engine/device/cpu/dot.h", "int b;\n",
+     "cpu/README.md: its table of files lacks dot.h"),
+    ("readme_files", "engine/device/cpu/README.md", FILES.replace("NAME", "b"),
+     "lacks add_kernel.h"),
     ("no_pickle", "client/python/a.py", "import pickle\n", "a.py:1"),
     ("no_pickle", "client/python/a.py", "torch.load(f)\n", "a.py:1"),
     ("no_pickle", "tests/a.pt", "a", "a.pt"),

@@ -49,13 +49,10 @@ bool HoldsMarks(const std::string& path) {
 }
 
 absl::Status CheckMarksFile(const std::string& path) {
-  std::error_code none;
-  const auto size = std::filesystem::file_size(path, none);
-  if (none || size == 0 || HoldsMarks(path)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      path,
+  return CheckSideFile(
+      path, kMarkLayout,
       " is damaged, or not what encoderctl wrote there; move or remove it, or "
-      "write to another --output"));
+      "write to another --output");
 }
 
 std::string MarkWork(const v1::Model& model,

@@ -127,4 +127,14 @@ absl::Status RowFile::WriteHead(int64_t rows) {
   return WriteAt(0, NpyHeader(rows, layout_.columns, layout_.descr));
 }
 
+absl::Status CheckSideFile(const std::string& path, const RowLayout& layout,
+                           absl::string_view problem) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(path, none);
+  if (none || size == 0 || RowFile::CountIn(path, layout).has_value()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(path, problem));
+}
+
 }  // namespace encoderd::ctl

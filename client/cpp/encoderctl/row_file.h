@@ -84,6 +84,12 @@ class RowFile {
   int64_t rows_;
 };
 
+// OK if a run may write its own rows of this layout to `path`, next to an
+// output: over such rows, an empty file or none. FAILED_PRECONDITION: the path
+// and `problem`; the file may be a person's own.
+absl::Status CheckSideFile(const std::string& path, const RowLayout& layout,
+                           absl::string_view problem);
+
 }  // namespace encoderd::ctl
 
 #endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_

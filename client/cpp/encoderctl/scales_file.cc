@@ -13,15 +13,10 @@ std::string ScalesPathOf(const std::string& output) {
 }
 
 absl::Status CheckScalesFile(const std::string& path) {
-  std::error_code none;
-  const auto size = std::filesystem::file_size(path, none);
-  if (none || size == 0 || RowFile::CountIn(path, kScaleLayout).has_value()) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      path,
+  return CheckSideFile(
+      path, kScaleLayout,
       " is not what encoderctl wrote there; move or remove it, or write to "
-      "another --output"));
+      "another --output");
 }
 
 void RemoveOldScales(const std::string& output, const std::string& scales) {

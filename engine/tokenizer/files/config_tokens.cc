@@ -181,10 +181,16 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
-absl::Status AddVocabularyTokens(const std::string& folder,
-                                 const JsonFields& config,
-                                 absl::string_view vocabulary_file,
-                                 TokenizerSpec* spec) {
+absl::Status ReadTokenizerConfig(
+    const std::string& folder, absl::string_view vocabulary_file,
+    absl::FunctionRef<absl::Status(const JsonFields& config)> read_config,
+    TokenizerSpec* spec) {
+  const absl::StatusOr<Json> json = tokenizer_config::Read(folder);
+  if (!json.ok()) return json.status();
+  const JsonFields config(*json, tokenizer_config::kFile);
+  absl::Status status = tokenizer_config::CheckCommon(config, &spec->remarks);
+  if (status.ok()) status = read_config(config);
+  if (!status.ok()) return status;
   if (FileExists(folder, kAddedFile)) {
     return absl::UnimplementedError(
         absl::StrCat(kAddedFile, " next to ", vocabulary_file,

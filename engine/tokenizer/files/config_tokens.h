@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/io/json.h"
@@ -17,14 +18,16 @@ namespace encoderd {
 // transformers.
 absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec);
 
-// The same of tokenizer_config.json, `config`, next to `vocabulary_file`; the
+// Reads tokenizer_config.json next to `vocabulary_file`, whose vocabulary
+// `spec` has: what counts for every tokenizer, then `read_config`, which adds
+// the file's own to `spec`, then special tokens as AddSpecialTokens does; the
 // flags of "added_tokens_decoder" count. UNIMPLEMENTED when that or a file
 // added_tokens.json adds a token that spec->added_tokens lacks: it would change
 // ids silently.
-absl::Status AddVocabularyTokens(const std::string& folder,
-                                 const JsonFields& config,
-                                 absl::string_view vocabulary_file,
-                                 TokenizerSpec* spec);
+absl::Status ReadTokenizerConfig(
+    const std::string& folder, absl::string_view vocabulary_file,
+    absl::FunctionRef<absl::Status(const JsonFields& config)> read_config,
+    TokenizerSpec* spec);
 
 // What changes next to a tokenizer.json, as in transformers 4 and 5: the flags
 // of "added_tokens_decoder" in `config`, tokenizer_config.json, replace those

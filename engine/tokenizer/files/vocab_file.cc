@@ -120,13 +120,12 @@ absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder) {
   TokenizerSpec spec;
   absl::Status status = ReadLines(folder, &spec);
   if (!status.ok()) return status;
-  const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
-  if (!config.ok()) return config.status();
-  const JsonFields fields(*config, tokenizer_config::kFile);
-  status = tokenizer_config::CheckCommon(fields, &spec.remarks);
-  if (status.ok()) status = ReadConfig(folder, fields, &spec);
-  if (status.ok())
-    status = AddVocabularyTokens(folder, fields, kVocabFile, &spec);
+  status = ReadTokenizerConfig(
+      folder, kVocabFile,
+      [&](const JsonFields& config) {
+        return ReadConfig(folder, config, &spec);
+      },
+      &spec);
   if (!status.ok()) return status;
   return spec;
 }

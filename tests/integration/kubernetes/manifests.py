@@ -14,6 +14,9 @@ import pydantic
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from lost_fields import lost_fields  # noqa: E402  after the path
+
 FOLDER = ROOT / "deploy/kubernetes"
 # kubectl's wheel puts it next to Python.
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
@@ -67,19 +70,6 @@ def by_name(text):
     return found
 
 
-def _lost(ours, kept, path):
-    """Where a model does not keep what we say: it does not know the field."""
-    if isinstance(ours, dict) and isinstance(kept, dict):
-        return [finding for key, value in ours.items() for finding in (
-            _lost(value, kept[key], f"{path}.{key}") if key in kept
-            else [f"{path}.{key} is no field"])]
-    if (isinstance(ours, list) and isinstance(kept, list)
-            and len(ours) == len(kept)):
-        return [finding for i, (a, b) in enumerate(zip(ours, kept))
-                for finding in _lost(a, b, f"{path}[{i}]")]
-    return [] if ours == kept else [f"{path} is {ours}, kept as {kept}"]
-
-
 def findings(one):
     """What the schemas say against an object; none: []."""
     kind = one["kind"]
@@ -90,7 +80,7 @@ def findings(one):
                 by_alias=True, exclude_unset=True, mode="json")
         except pydantic.ValidationError as error:
             return [f"{kind}: {error}"]
-        return _lost(one, kept, kind)
+        return lost_fields(one, kept, kind)
     found = []
     for version in VERSIONS:
         try:

@@ -4,27 +4,20 @@ in a round trip it does not know, and each value has the type that it says."""
 import enum
 import inspect
 import json
+import pathlib
+import sys
 import typing
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from lost_fields import lost_fields  # noqa: E402  after the path
+
 
 def _encoded(model):
     return json.loads(JSONEncoder().encode(model))
-
-
-def _lost(ours, kept, path):
-    if isinstance(ours, dict) and isinstance(kept, dict):
-        return [finding for key, value in ours.items() for finding in (
-            _lost(value, kept[key], f"{path}.{key}") if key in kept
-            else [f"{path}.{key} is no field"])]
-    if (isinstance(ours, list) and isinstance(kept, list)
-            and len(ours) == len(kept)):
-        return [finding for i, (a, b) in enumerate(zip(ours, kept))
-                for finding in _lost(a, b, f"{path}[{i}]")]
-    return [] if ours == kept else [f"{path} is {ours}, kept as {kept}"]
 
 
 def _fits(value, hint):
@@ -47,7 +40,7 @@ def _fits(value, hint):
     if hint in (int, str, bool):
         return type(value) is hint
     if isinstance(value, dict) and hasattr(hint, "from_json"):
-        return not _lost(value, _encoded(hint.from_json(value)), "")
+        return not lost_fields(value, _encoded(hint.from_json(value)), "")
     return isinstance(value, hint) if inspect.isclass(hint) else True
 
 
@@ -72,4 +65,5 @@ def _mistyped(value, path):
 def findings(dashboard):
     register_default_plugins()
     model = Dashboard.from_json(dashboard)
-    return _lost(dashboard, _encoded(model), "dashboard") + _mistyped(model, "dashboard")
+    return (lost_fields(dashboard, _encoded(model), "dashboard")
+            + _mistyped(model, "dashboard"))

@@ -19,9 +19,6 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 
-constexpr auto kLoss = absl::StatusCode::kDataLoss;
-constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
-
 Json GoodJson() {
   return Json::parse(R"({
     "version": "1.0",
@@ -40,12 +37,6 @@ Json GoodJson() {
       "vocab": {"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5},
       "merges": ["a b"]}
   })");
-}
-
-absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
-  TempFolder folder;
-  folder.Write("tokenizer.json", json.dump());
-  return Tokenizer::Load(folder.path());
 }
 
 TEST(BytePairLoadTest, ReadsMergesOfEitherForm) {

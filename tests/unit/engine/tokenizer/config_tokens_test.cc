@@ -15,8 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr auto kLoss = absl::StatusCode::kDataLoss;
-constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
 constexpr char kConfig[] = "tokenizer_config.json";
 
 // [UNK] 0, [MASK] 1, a 2, b 3, [x] 4, [ 5, x 6, ] 7; [MASK] alone is added.

@@ -20,7 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
 constexpr char kConfig[] = "tokenizer_config.json";
 
 // [UNK] 0, A 1, a 2, \u00c1 3, \u4e2d\u4e2d 4, \u4e2d 5.

@@ -1,16 +1,21 @@
-// A tokenizer of a few words for tests.
+// A tokenizer of a few words for tests, and one of a tokenizer.json.
 #ifndef ENCODERD_TESTS_UNIT_ENGINE_TOKENIZER_SMALL_TOKENIZER_H_
 #define ENCODERD_TESTS_UNIT_ENGINE_TOKENIZER_SMALL_TOKENIZER_H_
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/wordpiece/bert_tokenizer.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd {
 
@@ -46,6 +51,18 @@ inline std::vector<int32_t> Ids(const Tokenizer& tokenizer,
   Encoding encoding;
   EXPECT_TRUE(tokenizer.Encode(text, {}, scratch.get(), &encoding).ok());
   return encoding.token_ids;
+}
+
+// What Load says of a wrong file, and of one that is right but not supported.
+inline constexpr auto kLoss = absl::StatusCode::kDataLoss;
+inline constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+
+// Of a folder that has this tokenizer.json alone.
+inline absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(
+    const nlohmann::json& json) {
+  TempFolder folder;
+  folder.Write("tokenizer.json", json.dump());
+  return Tokenizer::Load(folder.path());
 }
 
 }  // namespace encoderd

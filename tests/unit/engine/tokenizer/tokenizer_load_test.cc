@@ -21,9 +21,6 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 
-constexpr auto kLoss = absl::StatusCode::kDataLoss;
-constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
-
 Json GoodJson() {
   return Json::parse(R"({
     "version": "1.0", "truncation": {"max_length": 8}, "padding": null,
@@ -50,12 +47,6 @@ Json GoodJson() {
       "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
       "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4}}
   })");
-}
-
-absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
-  TempFolder folder;
-  folder.Write("tokenizer.json", json.dump());
-  return Tokenizer::Load(folder.path());
 }
 
 TEST(TokenizerLoadTest, SaysWhatToDoWhereAFolderHasNone) {

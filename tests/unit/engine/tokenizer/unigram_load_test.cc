@@ -19,9 +19,6 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 
-constexpr auto kLoss = absl::StatusCode::kDataLoss;
-constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
-
 Json GoodJson() {
   return Json::parse(R"({
     "version": "1.0", "added_tokens": [],
@@ -34,12 +31,6 @@ Json GoodJson() {
     "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0],
       ["\u2581a", -1.5], ["b", -2], ["\u2581", -3]]}
   })");
-}
-
-absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
-  TempFolder folder;
-  folder.Write("tokenizer.json", json.dump());
-  return Tokenizer::Load(folder.path());
 }
 
 TEST(UnigramLoadTest, LowercasesTextsIfToldTo) {

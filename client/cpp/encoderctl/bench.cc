@@ -269,7 +269,8 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                &choices->count);
   choices->embed.Add(invocation);
   invocation->AddProgressFlag();
-  invocation->AddOutputFlags({"text", "jsonl"}, /*one_value=*/true);
+  invocation->AddOutputFlags({OutputFormat::kText, OutputFormat::kJsonl},
+                             /*one_value=*/true);
 }
 
 absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
@@ -357,7 +358,7 @@ int RunBench(const Command& command, const Arguments& arguments,
                                                 ? source->NameOf(*index % size)
                                                 : "");
   }
-  const auto report = settings.format == "jsonl" ? ToJson : ToText;
+  const auto report = settings.format == OutputFormat::kJsonl ? ToJson : ToText;
   absl::Status status =
       (*writer)->Write(report(figures, choices, model->name(), stop.wanted()));
   status.Update((*writer)->Finish());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,9 +39,10 @@ class Flags {
   // Without a default.
   void AddSwitch(std::string name, std::string help,
                  std::optional<bool>* value);
-  // One of `choices`.
+  // One of `choices`: words, each with the value that it stands for.
+  template <typename T>
   void AddChoice(std::string name, std::string help,
-                 std::vector<std::string> choices, std::string* value);
+                 std::vector<std::pair<std::string, T>> choices, T* value);
 
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
 
@@ -70,6 +72,10 @@ class Flags {
     std::vector<std::string> values = {};  // those that are known
     int given = 0;
   };
+  // `choose` is told the index of the word that is given.
+  void AddWords(std::string name, std::string help,
+                std::vector<std::string> words, std::string default_word,
+                std::function<void(size_t)> choose);
   const Flag* Find(absl::string_view name) const;
   std::vector<std::string> Names() const;
   // What to say of an argument that begins with a dash and is no flag.
@@ -77,6 +83,23 @@ class Flags {
 
   std::vector<Flag> flags_;
 };
+
+template <typename T>
+void Flags::AddChoice(std::string name, std::string help,
+                      std::vector<std::pair<std::string, T>> choices,
+                      T* value) {
+  std::vector<std::string> words;
+  std::string default_word;
+  for (const auto& [word, meaning] : choices) {
+    words.push_back(word);
+    if (meaning == *value) default_word = word;
+  }
+  AddWords(std::move(name), std::move(help), std::move(words),
+           std::move(default_word),
+           [value, choices = std::move(choices)](size_t index) {
+             *value = choices[index].second;
+           });
+}
 
 }  // namespace encoderd::ctl
 

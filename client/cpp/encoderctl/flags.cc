@@ -43,6 +43,11 @@ void Flags::AddString(std::string name, std::string value_name,
                     }});
 }
 
+void Flags::AddFile(std::string name, std::string help, std::string* value) {
+  AddString(std::move(name), "FILE", std::move(help), value);
+  flags_.back().once = true;
+}
+
 void Flags::AddInt(std::string name, std::string value_name, std::string help,
                    int low, int high, int* value) {
   flags_.push_back({std::move(name), std::move(value_name), std::move(help),
@@ -229,6 +234,11 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
                                                      value, "\"; it takes ",
                                                      status.message()));
     }
+  }
+  for (const Flag& flag : flags_) {
+    if (!flag.once || flag.given < 2) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", flag.name, " is given ", flag.given, " times; give it once"));
   }
   return absl::OkStatus();
 }

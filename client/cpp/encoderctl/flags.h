@@ -25,6 +25,10 @@ class Flags {
   // Without a default: stays unset where the flag is not given.
   void AddString(std::string name, std::string value_name, std::string help,
                  std::optional<std::string>* value);
+  // A path; --help calls it FILE. Parse refuses the flag where it is given more
+  // than once: a shell's pattern or a script's mistake, and all files but one
+  // would be lost.
+  void AddFile(std::string name, std::string help, std::string* value);
   // A whole number from `low` to `high`.
   void AddInt(std::string name, std::string value_name, std::string help,
               int low, int high, int* value);
@@ -51,8 +55,8 @@ class Flags {
 
   // Sets the values; what does not begin with a dash goes to `positional`, as
   // does everything after "--". A name takes dashes for underscores.
-  // INVALID_ARGUMENT names the flag, the value and what it takes, and the flags
-  // that an unknown one may have meant.
+  // INVALID_ARGUMENT names the flag, the value and what it takes, the flags
+  // that an unknown one may have meant, and a file's flag that is given again.
   absl::Status Parse(absl::Span<const std::string> arguments,
                      std::vector<std::string>* positional);
 
@@ -70,6 +74,7 @@ class Flags {
     std::function<absl::Status(absl::string_view)> set;
     bool alone = false;                    // needs no value
     std::vector<std::string> values = {};  // those that are known
+    bool once = false;                     // refused where given again
     int given = 0;
   };
   // `choose` is told the index of the word that is given.

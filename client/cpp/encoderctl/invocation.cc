@@ -77,7 +77,7 @@ void Invocation::AddProgressFlag() {
 }
 
 void Invocation::AddInputFlags(std::string help) {
-  flags.AddString("input", "FILE", std::move(help), &settings.input);
+  flags.AddFile("input", std::move(help), &settings.input);
   flags.AddChoice("input_format",
                   "format of FILE or standard input; lines: one text per "
                   "line; jsonl: one JSON string or object per line (blank "
@@ -122,8 +122,8 @@ void Invocation::AddOutputFlags(std::vector<OutputFormat> formats,
                    npy ? "" : "--output ends ", "in .jsonl",
                    one_value ? ", .json" : "", " or .ndjson, else text"),
       InWords(formats), &settings.asked_format);
-  flags.AddString("output", "FILE", "write results here; -: standard output",
-                  &settings.output);
+  flags.AddFile("output", "write results here; -: standard output",
+                &settings.output);
 }
 
 void Invocation::AddTruncateFlag() {
@@ -183,13 +183,6 @@ std::optional<int> Invocation::Parse(
   }
   const absl::Status status = flags.Parse(arguments, &positional);
   if (!status.ok()) return Usage(status.message());
-  // A shell's pattern or a script's mistake; one of the two would be lost.
-  for (const char* const file : {"input", "output", "png", "json"}) {
-    const int given = flags.Given(file);
-    if (given < 2) continue;
-    return Usage(
-        absl::StrCat("--", file, " is given ", given, " times; give it once"));
-  }
   if (flags.Given("input") > 0 && settings.input.empty()) {
     return Usage("--input is empty; name a file, or - for standard input");
   }

@@ -146,6 +146,16 @@ TEST_F(FlagsTest, SetsWhatTheWordOfAChoiceStandsFor) {
   EXPECT_EQ(normalize, std::nullopt);
 }
 
+TEST_F(FlagsTest, RefusesAFileThatIsGivenTwiceAndTakesTheLastOfOtherValues) {
+  std::string file;
+  flags_.AddFile("input", "texts", &file);
+  EXPECT_THAT(flags_.Help(), HasSubstr("--input=FILE\n      texts\n"));
+  EXPECT_EQ(
+      Parse({"--input=a", "--target=b", "--target=c", "--input=d"}).message(),
+      "--input is given 2 times; give it once");
+  EXPECT_EQ(target_, "c");
+}
+
 TEST_F(FlagsTest, ShowsDefaultsInItsHelp) {
   EXPECT_THAT(flags_.Help(),
               HasSubstr("--batch_size=N\n      texts (default 64)\n"));

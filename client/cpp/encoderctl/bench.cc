@@ -1,22 +1,19 @@
 // encoderctl bench
-#include <algorithm>
+#include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/cpp/encoderctl/bench_report.h"
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
-#include "client/cpp/encoderctl/json_line.h"
 #include "client/cpp/encoderctl/load.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
-#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/encoderctl/writer.h"
 #include "client/cpp/error.h"
 #include "client/cpp/requests.h"
@@ -94,146 +91,6 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
   return texts;
 }
 
-double Milliseconds(absl::Duration duration) {
-  return absl::ToDoubleMilliseconds(duration);
-}
-
-// Why the measurement ended, for programs.
-const char* EndedBy(const Figures& figures, const Choices& choices,
-                    bool stopped) {
-  if (stopped) return "interrupted";
-  return figures.answered + figures.failed >= choices.limits.calls ? "count"
-                                                                   : "duration";
-}
-
-// Of an open loop no caller waits for another, but p99.9 is to mean something.
-int64_t Fewest(const Load& load) {
-  return load.rate > 0 ? 1000 : FewestCalls(load.concurrency);
-}
-
-bool TooSmall(const Figures& figures, const Choices& choices) {
-  return figures.answered < Fewest(choices.load);
-}
-
-int64_t InFlight(const Load& load) {
-  return int64_t{load.concurrency} * load.texts_per_call;
-}
-
-int64_t Distinct(const Load& load) {
-  return static_cast<int64_t>(
-      std::set<absl::string_view>(load.texts.begin(), load.texts.end()).size());
-}
-
-std::string EndInWords(const Figures& figures, const Choices& choices,
-                       bool stopped) {
-  const std::string by = EndedBy(figures, choices, stopped);
-  return stopped ? by : absl::StrCat("ended by ", by);
-}
-
-std::string LoadInWords(const Load& load) {
-  if (load.rate > 0) {
-    return absl::StrFormat(
-        "%.10g calls per second at random times, at most %d in flight",
-        load.rate, load.concurrency);
-  }
-  const char* const what = load.stream
-                               ? "requests of one stream"
-                               : (load.concurrency == 1 ? "call" : "calls");
-  return absl::StrFormat("%d %s in flight", load.concurrency, what);
-}
-
-std::string ToText(const Figures& figures, const Choices& choices,
-                   const std::string& model, bool stopped) {
-  const Load& load = choices.load;
-  std::string text = absl::StrFormat(
-      "model         %s\n"
-      "load          %s, %d %s each, %s\n"
-      "measured      %.2f s after a warm-up of %s, %s\n"
-      "calls         %d answered, %d failed, %d cut off at the end%s\n"
-      "texts/s       %.1f\n"
-      "tokens/s      %.0f\n",
-      Printable(model), LoadInWords(load), load.texts_per_call,
-      load.texts_per_call == 1 ? "text" : "texts",
-      load.stream ? "EmbedStream" : "Embed",
-      absl::ToDoubleSeconds(figures.measured),
-      absl::FormatDuration(choices.limits.warm_up),
-      EndInWords(figures, choices, stopped), figures.answered, figures.failed,
-      figures.cut_off,
-      figures.not_begun > 0
-          ? absl::StrCat(", ", figures.not_begun, " due and not begun")
-          : "",
-      figures.PerSecond(static_cast<double>(figures.texts)),
-      figures.PerSecond(static_cast<double>(figures.tokens)));
-  if (figures.answered > 0) {
-    absl::StrAppendFormat(
-        &text,
-        "latency, ms   mean %.2f, p50 %.2f, p90 %.2f, p99 %.2f, p99.9 %.2f, "
-        "max %.2f\n",
-        Milliseconds(figures.Mean()), Milliseconds(figures.Quantile(0.5)),
-        Milliseconds(figures.Quantile(0.9)),
-        Milliseconds(figures.Quantile(0.99)),
-        Milliseconds(figures.Quantile(0.999)),
-        Milliseconds(figures.Quantile(1)));
-  }
-  if (TooSmall(figures, choices)) {
-    absl::StrAppend(
-        &text, "sample        too small for these figures: ", figures.answered,
-        " answered calls; it takes ", Fewest(load), "\n");
-  }
-  const int64_t distinct = Distinct(load);
-  // Of a closed loop: an open one has few in flight, unless it is overloaded.
-  if (load.rate == 0 && distinct < InFlight(load)) {
-    absl::StrAppend(&text, "texts         only ", distinct, " distinct for ",
-                    InFlight(load),
-                    " in flight; the server computes duplicates in a batch "
-                    "once, so these rates are inflated\n");
-  }
-  for (const auto& [reason, failure] : figures.failures) {
-    absl::StrAppend(&text, "failed        ", failure.calls, " ",
-                    Printable(reason),
-                    "; the first: ", Printable(failure.first), "\n");
-  }
-  return text;
-}
-
-std::string ToJson(const Figures& figures, const Choices& choices,
-                   const std::string& model, bool stopped) {
-  const Load& load = choices.load;
-  nlohmann::ordered_json json;
-  json["model"] = model;
-  json["method"] = load.stream ? "EmbedStream" : "Embed";
-  json["concurrency"] = load.concurrency;
-  json["rate"] = load.rate;
-  json["batch_size"] = load.texts_per_call;
-  json["distinct_texts"] = Distinct(load);
-  json["warm_up_s"] = absl::ToDoubleSeconds(choices.limits.warm_up);
-  json["measured_s"] = absl::ToDoubleSeconds(figures.measured);
-  json["ended_by"] = EndedBy(figures, choices, stopped);
-  json["calls_answered"] = figures.answered;
-  json["calls_failed"] = figures.failed;
-  json["calls_cut_off"] = figures.cut_off;
-  json["calls_not_begun"] = figures.not_begun;
-  json["sample_too_small"] = TooSmall(figures, choices);
-  json["texts"] = figures.texts;
-  json["tokens"] = figures.tokens;
-  json["texts_per_s"] = figures.PerSecond(static_cast<double>(figures.texts));
-  json["tokens_per_s"] = figures.PerSecond(static_cast<double>(figures.tokens));
-  json["latency_ms"] = nullptr;  // of no answer there is none
-  if (figures.answered > 0) {
-    json["latency_ms"] = {{"mean", Milliseconds(figures.Mean())},
-                          {"p50", Milliseconds(figures.Quantile(0.5))},
-                          {"p90", Milliseconds(figures.Quantile(0.9))},
-                          {"p99", Milliseconds(figures.Quantile(0.99))},
-                          {"p99.9", Milliseconds(figures.Quantile(0.999))},
-                          {"max", Milliseconds(figures.Quantile(1))}};
-  }
-  json["failures"] = nlohmann::ordered_json::object();
-  for (const auto& [reason, failure] : figures.failures) {
-    json["failures"][reason] = failure.calls;
-  }
-  return JsonLine(json) + "\n";
-}
-
 void AddFlags(Invocation* invocation, Choices* choices) {
   Flags& flags = invocation->flags;
   Settings& settings = invocation->settings;
@@ -269,7 +126,8 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                &choices->count);
   choices->embed.Add(invocation);
   invocation->AddProgressFlag();
-  invocation->AddOutputFlags({"text", "jsonl"}, /*one_value=*/true);
+  invocation->AddOutputFlags({OutputFormat::kText, OutputFormat::kJsonl},
+                             /*one_value=*/true);
 }
 
 absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
@@ -357,9 +215,11 @@ int RunBench(const Command& command, const Arguments& arguments,
                                                 ? source->NameOf(*index % size)
                                                 : "");
   }
-  const auto report = settings.format == "jsonl" ? ToJson : ToText;
-  absl::Status status =
-      (*writer)->Write(report(figures, choices, model->name(), stop.wanted()));
+  const BenchReport report{figures, load, choices.limits, model->name(),
+                           stop.wanted()};
+  absl::Status status = (*writer)->Write(settings.format == OutputFormat::kJsonl
+                                             ? report.ToJson()
+                                             : report.ToText());
   status.Update((*writer)->Finish());
   if (absl::IsCancelled(status)) return kExitSignal + StopOnSignal::Signal();
   if (!status.ok()) return invocation.Fail(status);

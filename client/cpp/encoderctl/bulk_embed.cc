@@ -61,9 +61,8 @@ class BulkRun {
   absl::Status OpenOutput(const v1::Model& model) {
     const std::string& output = invocation_.settings.output;
     const uint32_t asked = choices_.embed.dimensions;
-    layout_ =
-        LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
-    own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
+    layout_ = LayoutOf(choices_.embed.encoding,
+                       asked > 0 ? asked : model.dimensions());
     scales_path_ = ScalesPathOf(output);
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
     absl::Status status = lock_.Take(output);
@@ -89,11 +88,11 @@ class BulkRun {
     if (status.ok()) {
       status = marks_lock_.Take(resume_path_, Links::kRefuse);
     }
-    if (status.ok() && own_ranges_) {
+    if (status.ok() && has_scales()) {
       status = scales_lock_.Take(scales_path_, Links::kRefuse);
     }
     if (status.ok()) status = CheckMarksFile(resume_path_);
-    if (status.ok() && own_ranges_) status = CheckScalesFile(scales_path_);
+    if (status.ok() && has_scales()) status = CheckScalesFile(scales_path_);
     return status;
   }
 
@@ -102,10 +101,10 @@ class BulkRun {
     const std::string& output = invocation_.settings.output;
     std::error_code none;
     if (std::filesystem::file_size(output, none) == 0) return absl::OkStatus();
-    const auto found =
-        FindFinishedRows({output, resume_path_, own_ranges_ ? scales_path_ : "",
-                          work_, layout_, skip_bad()},
-                         source_.get());
+    const auto found = FindFinishedRows(
+        {output, resume_path_, has_scales() ? scales_path_ : "", work_, layout_,
+         skip_bad()},
+        source_.get());
     broken_input_ = absl::IsInvalidArgument(found.status());
     if (!found.ok()) return found.status();
     before_ = done_ = found->rows;
@@ -136,10 +135,10 @@ class BulkRun {
     absl::Status status = open(resume_path_, kMarkLayout,
                                done_ > 0 ? done_ + kWorkMarks : 0, &marks_);
     if (status.ok() && done_ == 0) status = marks_->Append(work_);
-    if (status.ok() && !own_ranges_ && done_ == 0) {
+    if (status.ok() && !has_scales() && done_ == 0) {
       RemoveOldScales(invocation_.settings.output, scales_path_);
     }
-    if (status.ok() && own_ranges_) {
+    if (status.ok() && has_scales()) {
       status = open(scales_path_, kScaleLayout, done_, &scales_);
     }
     if (status.ok()) {
@@ -223,7 +222,7 @@ class BulkRun {
       marks += pending_.front();
       marks += MarkRow(
           absl::string_view(rows).substr(rows.size() - layout_.row_bytes()),
-          own_ranges_ ? scale : "");
+          has_scales() ? scale : "");
       pending_.pop_front();
     }
     absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);
@@ -251,6 +250,8 @@ class BulkRun {
     progress_->Clear();
     NoteSkipped(invocation_, skipped_, source_->NameOf(line), error);
   }
+
+  bool has_scales() const { return HasOwnScale(choices_.embed.encoding); }
 
   bool skip_bad() const {
     return choices_.embed.on_error == v1::ON_ERROR_PER_INPUT;
@@ -314,7 +315,6 @@ class BulkRun {
   OutputLock scales_lock_;
   std::unique_ptr<TextSource> source_;
   RowLayout layout_;
-  bool own_ranges_ = false;
   std::string scales_path_;
   std::string resume_path_;
   std::string work_;                 // marks of model and options

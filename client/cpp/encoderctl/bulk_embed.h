@@ -3,15 +3,12 @@
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_
 
-#include <string>
-
 #include "client/cpp/encoderctl/invocation.h"
 
 namespace encoderd::ctl {
 
 struct BulkChoices {
   client::EmbedOptions embed;  // on_error FAIL: a bad text ends the run
-  std::string encoding = "float32";
   bool resume = true;
 };
 

@@ -1,20 +1,10 @@
 // encoderctl embed
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/bulk_embed.h"
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
 
 namespace encoderd::ctl {
-namespace {
-
-v1::Encoding ToEncoding(const std::string& name) {
-  v1::Encoding encoding = v1::ENCODING_UNSPECIFIED;
-  v1::Encoding_Parse("ENCODING_" + absl::AsciiStrToUpper(name), &encoding);
-  return encoding;
-}
-
-}  // namespace
 
 int RunEmbed(const Command& command, const Arguments& arguments,
              Environment& environment) {
@@ -24,8 +14,9 @@ int RunEmbed(const Command& command, const Arguments& arguments,
                    "; for an .npy: time limit without any answer"));
   invocation.AddListFlags();
   BulkChoices bulk;
-  std::string resume = "yes";
-  invocation.AddOutputFlags({"text", "jsonl", "npy"});
+  v1::Encoding encoding = v1::ENCODING_FLOAT32;
+  invocation.AddOutputFlags(
+      {OutputFormat::kText, OutputFormat::kJsonl, OutputFormat::kNpy});
   EmbedFlags embed;
   embed.Add(&invocation);
   invocation.AddOnErrorFlag("its row is all zeros");
@@ -34,25 +25,29 @@ int RunEmbed(const Command& command, const Arguments& arguments,
       "type of the values in an .npy; int8, uint8: OUTPUT.scales.npy holds the "
       "scale of each row, and a value is (byte + 1) x scale of int8, (byte - "
       "127) x scale of uint8; binary, ubinary: 8 values per byte",
-      {"float32", "float16", "int8", "uint8", "binary", "ubinary"},
-      &bulk.encoding);
+      {{"float32", v1::ENCODING_FLOAT32},
+       {"float16", v1::ENCODING_FLOAT16},
+       {"int8", v1::ENCODING_INT8},
+       {"uint8", v1::ENCODING_UINT8},
+       {"binary", v1::ENCODING_BINARY},
+       {"ubinary", v1::ENCODING_UBINARY}},
+      &encoding);
   invocation.flags.AddChoice(
       "resume", "for an .npy: resume an interrupted run of the same command",
-      {"yes", "no"}, &resume);
+      {{"yes", true}, {"no", false}}, &bulk.resume);
   if (const auto over = invocation.Parse(arguments)) return *over;
   const absl::Status checked = embed.Check(invocation);
   if (!checked.ok()) return invocation.Refuse(checked);
   client::EmbedOptions options = embed.ToOptions(invocation);
-  options.on_error = invocation.on_error();
-  const std::string& format = invocation.settings.format;
+  options.on_error = invocation.settings.on_error;
+  const OutputFormat format = invocation.settings.format;
   const std::string& output = invocation.settings.output;
-  if (format != "npy" && bulk.encoding != "float32") {
+  if (format != OutputFormat::kNpy && encoding != v1::ENCODING_FLOAT32) {
     return invocation.Usage("--encoding is for an .npy; add --output=FILE.npy");
   }
-  if (format == "npy" && output != "-") {
+  if (format == OutputFormat::kNpy && output != "-") {
     bulk.embed = options;
-    bulk.embed.encoding = ToEncoding(bulk.encoding);
-    bulk.resume = resume == "yes";
+    bulk.embed.encoding = encoding;
     return RunBulkEmbed(invocation, bulk);
   }
   return RunJob(invocation, [&](Job& job) {

@@ -1,19 +1,6 @@
 #include "client/cpp/encoderctl/embed_flags.h"
 
 namespace encoderd::ctl {
-namespace {
-
-v1::Pooling ToPooling(const std::string& name) {
-  if (name == "cls") return v1::POOLING_CLS;
-  if (name == "mean") return v1::POOLING_MEAN;
-  if (name == "max") return v1::POOLING_MAX;
-  if (name == "mean_sqrt_len") return v1::POOLING_MEAN_SQRT_LEN;
-  if (name == "weighted_mean") return v1::POOLING_WEIGHTED_MEAN;
-  if (name == "last_token") return v1::POOLING_LAST_TOKEN;
-  return v1::POOLING_UNSPECIFIED;
-}
-
-}  // namespace
 
 void EmbedFlags::Add(Invocation* invocation) {
   invocation->AddTruncateFlag();
@@ -22,13 +9,18 @@ void EmbedFlags::Add(Invocation* invocation) {
                "split a text that is too long into windows that overlap by N "
                "tokens, and average their vectors; -1: no windows",
                -1, 1 << 20, &windows_);
-  flags.AddChoice("normalize",
-                  "scale vectors to length 1; model: if the model does",
-                  {"model", "yes", "no"}, &normalize_);
+  flags.AddChoice(
+      "normalize", "scale vectors to length 1; model: if the model does",
+      {{"model", std::nullopt}, {"yes", true}, {"no", false}}, &normalize_);
   flags.AddChoice("pooling",
                   "how to pool token states; model: as the model does",
-                  {"model", "cls", "mean", "max", "mean_sqrt_len",
-                   "weighted_mean", "last_token"},
+                  {{"model", v1::POOLING_UNSPECIFIED},
+                   {"cls", v1::POOLING_CLS},
+                   {"mean", v1::POOLING_MEAN},
+                   {"max", v1::POOLING_MAX},
+                   {"mean_sqrt_len", v1::POOLING_MEAN_SQRT_LEN},
+                   {"weighted_mean", v1::POOLING_WEIGHTED_MEAN},
+                   {"last_token", v1::POOLING_LAST_TOKEN}},
                   &pooling_);
   flags.AddInt("dimensions", "N",
                "keep the first N values of each vector, and normalize it again "
@@ -40,7 +32,7 @@ void EmbedFlags::Add(Invocation* invocation) {
 }
 
 absl::Status EmbedFlags::Check(const Invocation& invocation) const {
-  if (windows_ < 0 || invocation.settings.truncate == "none") {
+  if (windows_ < 0 || invocation.settings.truncate == v1::TRUNCATE_NONE) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -51,10 +43,10 @@ absl::Status EmbedFlags::Check(const Invocation& invocation) const {
 client::EmbedOptions EmbedFlags::ToOptions(const Invocation& invocation) const {
   client::EmbedOptions options;
   options.model = invocation.settings.model;
-  options.pooling = ToPooling(pooling_);
-  if (normalize_ != "model") options.normalize = normalize_ == "yes";
+  options.pooling = pooling_;
+  options.normalize = normalize_;
   options.dimensions = static_cast<uint32_t>(dimensions_);
-  options.truncate = invocation.truncate();
+  options.truncate = invocation.settings.truncate;
   options.prompt_name = prompt_name_;
   if (windows_ >= 0) options.windows = static_cast<uint32_t>(windows_);
   return options;

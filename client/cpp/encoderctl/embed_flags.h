@@ -2,6 +2,7 @@
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_EMBED_FLAGS_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_EMBED_FLAGS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,8 +22,8 @@ class EmbedFlags {
   client::EmbedOptions ToOptions(const Invocation& invocation) const;
 
  private:
-  std::string pooling_ = "model";
-  std::string normalize_ = "model";
+  v1::Pooling pooling_ = v1::POOLING_UNSPECIFIED;
+  std::optional<bool> normalize_;
   std::string prompt_name_;
   int dimensions_ = 0;
   int windows_ = -1;

@@ -7,12 +7,13 @@ int RunEncode(const Command& command, const Arguments& arguments,
               Environment& environment) {
   Invocation invocation(command, environment);
   int layer = -1;
-  std::string span = "all";
+  v1::TokenSpan span = v1::TOKEN_SPAN_UNSPECIFIED;
   bool before_norm = false;
   invocation.settings.batch_size =
       client::ClientOptions().texts_per_encode_call;
   invocation.AddListFlags();
-  invocation.AddOutputFlags({"text", "jsonl", "npy"});
+  invocation.AddOutputFlags(
+      {OutputFormat::kText, OutputFormat::kJsonl, OutputFormat::kNpy});
   invocation.AddTruncateFlag();
   invocation.flags.AddInt("layer", "N",
                           "layer whose states to return; 0: the embedding "
@@ -22,7 +23,9 @@ int RunEncode(const Command& command, const Arguments& arguments,
       "span",
       "tokens whose states to return; without_special_tokens: all but those "
       "that the tokenizer adds",
-      {"all", "without_special_tokens"}, &span);
+      {{"all", v1::TOKEN_SPAN_UNSPECIFIED},
+       {"without_special_tokens", v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS}},
+      &span);
   invocation.flags.AddSwitch("before_norm",
                              "with --layer=0: the sum of the table rows, "
                              "before the block's LayerNorm",
@@ -35,18 +38,16 @@ int RunEncode(const Command& command, const Arguments& arguments,
   client::EncodeOptions options;
   options.model = invocation.settings.model;
   if (layer >= 0) options.layer = static_cast<uint32_t>(layer);
-  options.truncate = invocation.truncate();
-  if (span != "all") {
-    options.span = v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS;
-  }
+  options.truncate = invocation.settings.truncate;
+  options.span = span;
   options.before_norm = before_norm;
-  options.on_error = invocation.on_error();
+  options.on_error = invocation.settings.on_error;
   return RunJob(invocation, [&](Job& job) {
     return job.client.EncodeEach(
         std::move(job.source), options, [&](const client::TokenStates& states) {
           const int64_t index = job.text_done();
           job.long_texts->Count(states.truncated, /*windows=*/0);
-          const std::string& format = invocation.settings.format;
+          const OutputFormat format = invocation.settings.format;
           if (!states.error.ok()) {
             // An .npy holds the rows of the others only.
             return job.skip(index, states.error);

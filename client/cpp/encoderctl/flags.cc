@@ -43,6 +43,11 @@ void Flags::AddString(std::string name, std::string value_name,
                     }});
 }
 
+void Flags::AddFile(std::string name, std::string help, std::string* value) {
+  AddString(std::move(name), "FILE", std::move(help), value);
+  flags_.back().once = true;
+}
+
 void Flags::AddInt(std::string name, std::string value_name, std::string help,
                    int low, int high, int* value) {
   flags_.push_back({std::move(name), std::move(value_name), std::move(help),
@@ -128,20 +133,21 @@ void Flags::AddSwitch(std::string name, std::string help,
                     {"yes", "no"}});
 }
 
-void Flags::AddChoice(std::string name, std::string help,
-                      std::vector<std::string> choices, std::string* value) {
-  const std::string value_name = absl::StrJoin(choices, "|");
-  std::vector<std::string> values = choices;
+void Flags::AddWords(std::string name, std::string help,
+                     std::vector<std::string> words, std::string default_word,
+                     std::function<void(size_t)> choose) {
+  const std::string value_name = absl::StrJoin(words, "|");
+  std::vector<std::string> values = words;
   flags_.push_back(
-      {std::move(name), value_name, std::move(help), *value,
-       [value, value_name,
-        choices = std::move(choices)](absl::string_view text) {
-         if (std::find(choices.begin(), choices.end(), std::string(text)) ==
-             choices.end()) {
+      {std::move(name), value_name, std::move(help), std::move(default_word),
+       [value_name, words = std::move(words),
+        choose = std::move(choose)](absl::string_view text) {
+         const auto word = std::find(words.begin(), words.end(), text);
+         if (word == words.end()) {
            return absl::InvalidArgumentError(absl::StrCat(
-               "one of ", value_name, DidYouMean(text, choices, "")));
+               "one of ", value_name, DidYouMean(text, words, "")));
          }
-         *value = std::string(text);
+         choose(static_cast<size_t>(word - words.begin()));
          return absl::OkStatus();
        },
        /*alone=*/false, std::move(values)});
@@ -228,6 +234,11 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
                                                      value, "\"; it takes ",
                                                      status.message()));
     }
+  }
+  for (const Flag& flag : flags_) {
+    if (!flag.once || flag.given < 2) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", flag.name, " is given ", flag.given, " times; give it once"));
   }
   return absl::OkStatus();
 }

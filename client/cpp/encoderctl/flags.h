@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,10 @@ class Flags {
   // Without a default: stays unset where the flag is not given.
   void AddString(std::string name, std::string value_name, std::string help,
                  std::optional<std::string>* value);
+  // A path; --help calls it FILE. Parse refuses the flag where it is given more
+  // than once: a shell's pattern or a script's mistake, and all files but one
+  // would be lost.
+  void AddFile(std::string name, std::string help, std::string* value);
   // A whole number from `low` to `high`.
   void AddInt(std::string name, std::string value_name, std::string help,
               int low, int high, int* value);
@@ -38,9 +43,10 @@ class Flags {
   // Without a default.
   void AddSwitch(std::string name, std::string help,
                  std::optional<bool>* value);
-  // One of `choices`.
+  // One of `choices`: words, each with the value that it stands for.
+  template <typename T>
   void AddChoice(std::string name, std::string help,
-                 std::vector<std::string> choices, std::string* value);
+                 std::vector<std::pair<std::string, T>> choices, T* value);
 
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
 
@@ -49,8 +55,8 @@ class Flags {
 
   // Sets the values; what does not begin with a dash goes to `positional`, as
   // does everything after "--". A name takes dashes for underscores.
-  // INVALID_ARGUMENT names the flag, the value and what it takes, and the flags
-  // that an unknown one may have meant.
+  // INVALID_ARGUMENT names the flag, the value and what it takes, the flags
+  // that an unknown one may have meant, and a file's flag that is given again.
   absl::Status Parse(absl::Span<const std::string> arguments,
                      std::vector<std::string>* positional);
 
@@ -68,8 +74,13 @@ class Flags {
     std::function<absl::Status(absl::string_view)> set;
     bool alone = false;                    // needs no value
     std::vector<std::string> values = {};  // those that are known
+    bool once = false;                     // refused where given again
     int given = 0;
   };
+  // `choose` is told the index of the word that is given.
+  void AddWords(std::string name, std::string help,
+                std::vector<std::string> words, std::string default_word,
+                std::function<void(size_t)> choose);
   const Flag* Find(absl::string_view name) const;
   std::vector<std::string> Names() const;
   // What to say of an argument that begins with a dash and is no flag.
@@ -77,6 +88,23 @@ class Flags {
 
   std::vector<Flag> flags_;
 };
+
+template <typename T>
+void Flags::AddChoice(std::string name, std::string help,
+                      std::vector<std::pair<std::string, T>> choices,
+                      T* value) {
+  std::vector<std::string> words;
+  std::string default_word;
+  for (const auto& [word, meaning] : choices) {
+    words.push_back(word);
+    if (meaning == *value) default_word = word;
+  }
+  AddWords(std::move(name), std::move(help), std::move(words),
+           std::move(default_word),
+           [value, choices = std::move(choices)](size_t index) {
+             *value = choices[index].second;
+           });
+}
 
 }  // namespace encoderd::ctl
 

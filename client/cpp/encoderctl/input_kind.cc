@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -104,14 +105,16 @@ absl::string_view WideEncoding(absl::string_view bytes) {
   return AreWide(start, 0) ? "UTF-16BE" : "";
 }
 
-// The format of texts under this name; empty if its ending says nothing.
-absl::string_view KnownFormat(absl::string_view file) {
-  for (const absl::string_view format : {"jsonl", "csv", "tsv", "json"}) {
-    if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", format))) {
+// The format of texts under this name; unset if its ending says nothing.
+std::optional<InputFormat> KnownFormat(absl::string_view file) {
+  for (const InputFormat format : {InputFormat::kJsonl, InputFormat::kCsv,
+                                   InputFormat::kTsv, InputFormat::kJson}) {
+    if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", WordOf(format)))) {
       return format;
     }
   }
-  return absl::EndsWithIgnoreCase(file, ".ndjson") ? "jsonl" : "";
+  if (absl::EndsWithIgnoreCase(file, ".ndjson")) return InputFormat::kJsonl;
+  return std::nullopt;
 }
 
 // `inner`: the file's name without the ending that says how it is compressed.
@@ -123,30 +126,49 @@ absl::Status Refuse(absl::string_view file, absl::string_view inner,
                                                    ": ", refusal.remedy));
   }
   // A pipe has no ending: without the format its records would be lines.
-  const absl::string_view format = KnownFormat(inner);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--input does not read ", file, ", ", refusal.what,
-      ": decompress it into a pipe: ", refusal.remedy,
-      " FILE | encoderctl ... --input_format=",
-      format.empty() ? "lines (or jsonl, csv, tsv, json: what FILE holds)"
-                     : format));
+  const std::optional<InputFormat> format = KnownFormat(inner);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--input does not read ", file, ", ", refusal.what,
+                   ": decompress it into a pipe: ", refusal.remedy,
+                   " FILE | encoderctl ... --input_format=",
+                   format.has_value()
+                       ? WordOf(*format)
+                       : "lines (or jsonl, csv, tsv, json: what FILE holds)"));
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> FormatOfFile(absl::string_view file) {
+absl::string_view WordOf(InputFormat format) {
+  switch (format) {
+    case InputFormat::kAuto:
+      break;
+    case InputFormat::kLines:
+      return "lines";
+    case InputFormat::kJsonl:
+      return "jsonl";
+    case InputFormat::kCsv:
+      return "csv";
+    case InputFormat::kTsv:
+      return "tsv";
+    case InputFormat::kJson:
+      return "json";
+  }
+  return "auto";
+}
+
+absl::StatusOr<InputFormat> FormatOfFile(absl::string_view file) {
   for (const Refusal& refusal : kRefusals) {
     if (!absl::EndsWithIgnoreCase(file, refusal.ending)) continue;
     return Refuse(file, file.substr(0, file.size() - refusal.ending.size()),
                   refusal);
   }
-  const absl::string_view format = KnownFormat(file);
-  return std::string(format.empty() ? "lines" : format);
+  return KnownFormat(file).value_or(InputFormat::kLines);
 }
 
 bool LooksLikeFileName(absl::string_view text) {
   if (text.find_first_of(" \t\n") != absl::string_view::npos) return false;
-  return !KnownFormat(text).empty() || absl::EndsWithIgnoreCase(text, ".txt");
+  return KnownFormat(text).has_value() ||
+         absl::EndsWithIgnoreCase(text, ".txt");
 }
 
 absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {

@@ -3,17 +3,21 @@
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_INPUT_KIND_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_INPUT_KIND_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace encoderd::ctl {
 
-// "lines", "jsonl", "csv", "tsv" or "json", by the ending of `file`.
-// INVALID_ARGUMENT says what to do about any other file.
-absl::StatusOr<std::string> FormatOfFile(absl::string_view file);
+enum class InputFormat { kAuto, kLines, kJsonl, kCsv, kTsv, kJson };
+
+// The word for it in --input_format; but for kAuto and kLines, also the ending
+// of such a file.
+absl::string_view WordOf(InputFormat format);
+
+// Any but kAuto, by the ending of `file`. INVALID_ARGUMENT says what to do
+// about a file that is not read.
+absl::StatusOr<InputFormat> FormatOfFile(absl::string_view file);
 
 // Whether `text` is more likely the name of a file of texts than a text: one
 // word with the ending of a format, or .txt.

@@ -205,12 +205,12 @@ int RunInspect(const Command& command, const Arguments& arguments,
   invocation.flags.AddInt("row_count", "N",
                           "rows; 0: to the table's end, at most 1024", 0, kMost,
                           &row_count);
-  invocation.flags.AddString(
-      "png", "FILE", "draw the table and its cosines into this file", &png);
-  invocation.flags.AddString("json", "FILE",
-                             "write the figures into this file; -: print them "
-                             "instead of the text",
-                             &json);
+  invocation.flags.AddFile(
+      "png", "draw the table and its cosines into this file", &png);
+  invocation.flags.AddFile("json",
+                           "write the figures into this file; -: print them "
+                           "instead of the text",
+                           &json);
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (!invocation.positional.empty()) {
     return invocation.Usage("takes no arguments, only flags");

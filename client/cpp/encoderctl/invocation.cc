@@ -12,7 +12,6 @@
 #include "client/cpp/access.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
-#include "client/cpp/encoderctl/output_format.h"
 #include "client/cpp/encoderctl/remedy.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/wrap.h"
@@ -27,6 +26,17 @@ constexpr absl::Duration kMostForConnectionError = absl::Seconds(2);
 bool IsRegular(int descriptor, struct stat* info) {
   return descriptor >= 0 && fstat(descriptor, info) == 0 &&
          S_ISREG(info->st_mode);
+}
+
+// The choices of a flag that takes these.
+template <typename Format>
+std::vector<std::pair<std::string, Format>> InWords(
+    const std::vector<Format>& formats) {
+  std::vector<std::pair<std::string, Format>> choices;
+  for (const Format format : formats) {
+    choices.emplace_back(WordOf(format), format);
+  }
+  return choices;
 }
 
 }  // namespace
@@ -60,11 +70,14 @@ void Invocation::AddProgressFlag() {
                   "show texts done, rate and time left on standard error, "
                   "unless results go to the same terminal; auto: only if it is "
                   "a terminal",
-                  {"auto", "always", "never"}, &settings.progress);
+                  {{"auto", ShowProgress::kAuto},
+                   {"always", ShowProgress::kAlways},
+                   {"never", ShowProgress::kNever}},
+                  &settings.progress);
 }
 
 void Invocation::AddInputFlags(std::string help) {
-  flags.AddString("input", "FILE", std::move(help), &settings.input);
+  flags.AddFile("input", std::move(help), &settings.input);
   flags.AddChoice("input_format",
                   "format of FILE or standard input; lines: one text per "
                   "line; jsonl: one JSON string or object per line (blank "
@@ -73,7 +86,9 @@ void Invocation::AddInputFlags(std::string help) {
                   "same with tabs instead of commas; json: an array of strings "
                   "or objects; auto: by the extension of FILE (.jsonl, "
                   ".ndjson, .csv, .tsv or .json), else lines",
-                  {"auto", "lines", "jsonl", "csv", "tsv", "json"},
+                  InWords<InputFormat>({InputFormat::kAuto, InputFormat::kLines,
+                                        InputFormat::kJsonl, InputFormat::kCsv,
+                                        InputFormat::kTsv, InputFormat::kJson}),
                   &settings.input_format);
   flags.AddString("field", "NAME",
                   "the field of a JSON object, or the column of a CSV, that "
@@ -94,28 +109,31 @@ void Invocation::AddListFlags() {
   AddProgressFlag();
 }
 
-void Invocation::AddOutputFlags(std::vector<std::string> formats,
+void Invocation::AddOutputFlags(std::vector<OutputFormat> formats,
                                 bool one_value) {
   formats_ = formats;
   one_value_ = one_value;
-  const bool npy = formats.back() == "npy";
-  formats.insert(formats.begin(), "auto");
+  const bool npy = formats.back() == OutputFormat::kNpy;
+  formats.insert(formats.begin(), OutputFormat::kAuto);
   flags.AddChoice(
       "format",
       absl::StrCat("format of the results; auto: ",
                    npy ? "npy if --output ends in .npy, " : "", "jsonl if ",
                    npy ? "" : "--output ends ", "in .jsonl",
                    one_value ? ", .json" : "", " or .ndjson, else text"),
-      std::move(formats), &settings.format);
-  flags.AddString("output", "FILE", "write results here; -: standard output",
-                  &settings.output);
+      InWords(formats), &settings.asked_format);
+  flags.AddFile("output", "write results here; -: standard output",
+                &settings.output);
 }
 
 void Invocation::AddTruncateFlag() {
   flags.AddChoice("truncate",
                   "what to do with a text that is too long; none: reject it; "
                   "start, end: cut it at that end",
-                  {"none", "start", "end"}, &settings.truncate);
+                  {{"none", v1::TRUNCATE_NONE},
+                   {"start", v1::TRUNCATE_START},
+                   {"end", v1::TRUNCATE_END}},
+                  &settings.truncate);
 }
 
 void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
@@ -127,7 +145,8 @@ void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
                    "which numpy.loadtxt drops; jsonl has the "
                    "error; in an .npy ",
                    in_npy),
-      {"fail", "skip"}, &settings.on_error);
+      {{"fail", v1::ON_ERROR_FAIL_REQUEST}, {"skip", v1::ON_ERROR_PER_INPUT}},
+      &settings.on_error);
 }
 
 std::string Invocation::Help() const {
@@ -164,13 +183,6 @@ std::optional<int> Invocation::Parse(
   }
   const absl::Status status = flags.Parse(arguments, &positional);
   if (!status.ok()) return Usage(status.message());
-  // A shell's pattern or a script's mistake; one of the two would be lost.
-  for (const char* const file : {"input", "output", "png", "json"}) {
-    const int given = flags.Given(file);
-    if (given < 2) continue;
-    return Usage(
-        absl::StrCat("--", file, " is given ", given, " times; give it once"));
-  }
   if (flags.Given("input") > 0 && settings.input.empty()) {
     return Usage("--input is empty; name a file, or - for standard input");
   }
@@ -191,8 +203,8 @@ std::optional<int> Invocation::Parse(
                                     "; name another"));
   }
   if (formats_.empty()) return std::nullopt;
-  const auto format =
-      OutputFormat(settings.output, settings.format, formats_, one_value_);
+  const auto format = ChooseFormat(settings.output, settings.asked_format,
+                                   formats_, one_value_);
   if (!format.ok()) return Usage(format.status().message());
   settings.format = *format;
   return std::nullopt;
@@ -243,17 +255,6 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
   if (client.ok()) return client;
   return absl::Status(client.status().code(),
                       InFlags(client.status().message()));
-}
-
-v1::Truncate Invocation::truncate() const {
-  if (settings.truncate == "start") return v1::TRUNCATE_START;
-  if (settings.truncate == "end") return v1::TRUNCATE_END;
-  return v1::TRUNCATE_NONE;
-}
-
-v1::OnError Invocation::on_error() const {
-  return settings.on_error == "skip" ? v1::ON_ERROR_PER_INPUT
-                                     : v1::ON_ERROR_FAIL_REQUEST;
 }
 
 void Invocation::Say(absl::string_view message) const {

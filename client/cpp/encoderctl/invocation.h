@@ -15,6 +15,9 @@
 #include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/commands.h"
 #include "client/cpp/encoderctl/flags.h"
+#include "client/cpp/encoderctl/input_kind.h"
+#include "client/cpp/encoderctl/output_format.h"
+#include "client/cpp/encoderctl/progress.h"
 
 namespace encoderd::ctl {
 
@@ -25,14 +28,16 @@ struct Settings {
   std::string model;
   int batch_size = client::ClientOptions().texts_per_call;
   int in_flight = client::ClientOptions().calls_in_flight;
-  std::string truncate = "none";
-  std::string on_error = "fail";
+  v1::Truncate truncate = v1::TRUNCATE_NONE;
+  v1::OnError on_error = v1::ON_ERROR_FAIL_REQUEST;
   std::string input = "-";
-  std::string input_format = "auto";  // auto, lines, jsonl, csv, tsv, json
-  std::string field = "text";         // of a JSON object; a CSV's column
+  InputFormat input_format = InputFormat::kAuto;
+  std::string field = "text";  // of a JSON object; a CSV's column
   std::string output = "-";
-  std::string format = "auto";  // once parsed: text, jsonl or npy
-  std::string progress = "auto";
+  OutputFormat asked_format = OutputFormat::kAuto;
+  // What asked_format comes to, once parsed; never kAuto.
+  OutputFormat format = OutputFormat::kText;
+  ShowProgress progress = ShowProgress::kAuto;
 };
 
 inline constexpr char kTimeoutHelp[] =
@@ -59,8 +64,9 @@ class Invocation {
   // Some of them, for commands that need no more.
   void AddModelFlag();
   void AddProgressFlag();
-  // `formats`: text first, jsonl, npy. `one_value`: see OutputFormat.
-  void AddOutputFlags(std::vector<std::string> formats, bool one_value = false);
+  // `formats`: text first, jsonl, npy. `one_value`: see ChooseFormat.
+  void AddOutputFlags(std::vector<OutputFormat> formats,
+                      bool one_value = false);
   void AddTruncateFlag();
   // `in_npy`: what becomes of a bad text there, "its row is 0".
   void AddOnErrorFlag(absl::string_view in_npy);
@@ -84,8 +90,6 @@ class Invocation {
       client::ClientOptions options) const;
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(
       client::ClientOptions options, absl::Duration timeout) const;
-  v1::Truncate truncate() const;
-  v1::OnError on_error() const;
 
   // Says, on standard error, what is no error: the pieces, end to end.
   template <typename... Pieces>
@@ -119,7 +123,7 @@ class Invocation {
   // none. Connects once more to know.
   absl::Status ConnectionError() const;
 
-  std::vector<std::string> formats_;  // of the output; empty: it has no flags
+  std::vector<OutputFormat> formats_;  // of the output; empty: it has no flags
   bool one_value_ = false;
 };
 

@@ -65,11 +65,11 @@ void TellWritten(const Invocation& invocation, const Writer& writer,
 }
 
 // What is in the place of a skipped text.
-absl::string_view PlaceOfSkipped(const std::string& format) {
-  if (format == "text") {
+absl::string_view PlaceOfSkipped(OutputFormat format) {
+  if (format == OutputFormat::kText) {
     return "; each is an empty line, which numpy.loadtxt drops";
   }
-  return format == "npy" ? "; such texts have no rows" : "";
+  return format == OutputFormat::kNpy ? "; such texts have no rows" : "";
 }
 
 }  // namespace
@@ -114,10 +114,10 @@ void NoteSkipped(const Invocation& invocation, int64_t skipped,
 }
 
 Progress MakeProgress(const Invocation& invocation, double before) {
-  const std::string& wanted = invocation.settings.progress;
-  const bool always = wanted == "always";
-  const bool shown =
-      always || (wanted == "auto" && invocation.environment.err_is_terminal);
+  const ShowProgress wanted = invocation.settings.progress;
+  const bool always = wanted == ShowProgress::kAlways;
+  const bool shown = always || (wanted == ShowProgress::kAuto &&
+                                invocation.environment.err_is_terminal);
   return Progress(shown ? &invocation.environment.err : nullptr,
                   always ? absl::ZeroDuration() : kPatience, before);
 }
@@ -204,8 +204,9 @@ class ListRun {
     // Before the output is made: a run that is stopped meanwhile leaves none.
     const auto model = (*client)->GetModel(settings_.model);
     if (!model.ok()) return invocation_.Fail(model.status());
-    auto opened = Writer::Open(settings_.output, settings_.format == "npy",
-                               invocation_.environment);
+    auto opened =
+        Writer::Open(settings_.output, settings_.format == OutputFormat::kNpy,
+                     invocation_.environment);
     if (!opened.ok()) return invocation_.Refuse(opened.status());
     writer_ = *std::move(opened);
     // No result depends on the size of calls.

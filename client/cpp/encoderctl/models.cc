@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<v1::Model>> Fetch(const client::Client& client,
 int RunModels(const Command& command, const Arguments& arguments,
               Environment& environment) {
   Invocation invocation(command, environment);
-  invocation.AddOutputFlags({"text", "jsonl"});
+  invocation.AddOutputFlags({OutputFormat::kText, OutputFormat::kJsonl});
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() > 1) {
     return invocation.Usage("takes one name at most");
@@ -109,7 +109,7 @@ int RunModels(const Command& command, const Arguments& arguments,
   if (!writer.ok()) return invocation.Refuse(writer.status());
   std::string text;
   for (const v1::Model& model : *models) {
-    if (invocation.settings.format == "jsonl") {
+    if (invocation.settings.format == OutputFormat::kJsonl) {
       absl::StrAppend(&text, JsonLine(ToJson(model)), "\n");
     } else {
       absl::StrAppend(&text, text.empty() ? "" : "\n", ToText(ToJson(model)));

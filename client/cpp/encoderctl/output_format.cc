@@ -1,6 +1,8 @@
 #include "client/cpp/encoderctl/output_format.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,66 +14,96 @@ namespace {
 
 struct Ending {
   absl::string_view ending;
-  absl::string_view format;  // empty: of no command
+  std::optional<OutputFormat> format;  // unset: of no command
 };
 
 constexpr Ending kEndings[] = {
-    {".npy", "npy"},  {".jsonl", "jsonl"}, {".ndjson", "jsonl"},
-    {".json", ""},    {".csv", ""},        {".tsv", ""},
-    {".npz", ""},     {".parquet", ""},    {".arrow", ""},
-    {".feather", ""}, {".h5", ""},         {".safetensors", ""},
-    {".pkl", ""},     {".pickle", ""},     {".xlsx", ""},
-    {".gz", ""},      {".bz2", ""},        {".xz", ""},
-    {".zst", ""},     {".zip", ""},        {".pt", ""},
-    {".bin", ""},
+    {".npy", OutputFormat::kNpy},
+    {".jsonl", OutputFormat::kJsonl},
+    {".ndjson", OutputFormat::kJsonl},
+    {".json", std::nullopt},
+    {".csv", std::nullopt},
+    {".tsv", std::nullopt},
+    {".npz", std::nullopt},
+    {".parquet", std::nullopt},
+    {".arrow", std::nullopt},
+    {".feather", std::nullopt},
+    {".h5", std::nullopt},
+    {".safetensors", std::nullopt},
+    {".pkl", std::nullopt},
+    {".pickle", std::nullopt},
+    {".xlsx", std::nullopt},
+    {".gz", std::nullopt},
+    {".bz2", std::nullopt},
+    {".xz", std::nullopt},
+    {".zst", std::nullopt},
+    {".zip", std::nullopt},
+    {".pt", std::nullopt},
+    {".bin", std::nullopt},
 };
 
-bool Has(const std::vector<std::string>& formats, absl::string_view format) {
+bool Has(const std::vector<OutputFormat>& formats,
+         std::optional<OutputFormat> format) {
   return std::find(formats.begin(), formats.end(), format) != formats.end();
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> OutputFormat(
-    absl::string_view output, absl::string_view format,
-    const std::vector<std::string>& formats, bool one_value) {
+absl::string_view WordOf(OutputFormat format) {
+  switch (format) {
+    case OutputFormat::kAuto:
+      break;
+    case OutputFormat::kText:
+      return "text";
+    case OutputFormat::kJsonl:
+      return "jsonl";
+    case OutputFormat::kNpy:
+      return "npy";
+  }
+  return "auto";
+}
+
+absl::StatusOr<OutputFormat> ChooseFormat(
+    absl::string_view output, OutputFormat format,
+    const std::vector<OutputFormat>& formats, bool one_value) {
   const bool npy = absl::EndsWithIgnoreCase(output, ".npy");
-  if (format == "npy" && output == "-") {
+  if (format == OutputFormat::kNpy && output == "-") {
     return absl::InvalidArgumentError(
         "--format=npy needs --output=FILE: the shape is written into the "
         "file's head at the end");
   }
-  if (format != "auto") {
+  if (format != OutputFormat::kAuto) {
     const bool jsonl = absl::EndsWithIgnoreCase(output, ".jsonl") ||
                        absl::EndsWithIgnoreCase(output, ".ndjson");
-    const bool misnamed = format == "npy" ? jsonl : npy;
-    if (!misnamed) return std::string(format);
+    const bool misnamed = format == OutputFormat::kNpy ? jsonl : npy;
+    if (!misnamed) return format;
     return absl::InvalidArgumentError(
-        absl::StrCat("--output=", output, " takes no --format=", format,
+        absl::StrCat("--output=", output, " takes no --format=", WordOf(format),
                      ": name a file with another ending"));
   }
   for (const Ending& ending : kEndings) {
     if (!absl::EndsWithIgnoreCase(output, ending.ending)) continue;
-    if (Has(formats, ending.format)) return std::string(ending.format);
-    if (one_value && ending.ending == ".json") return "jsonl";
+    if (Has(formats, ending.format)) return *ending.format;
+    if (one_value && ending.ending == ".json") return OutputFormat::kJsonl;
     return absl::InvalidArgumentError(absl::StrCat(
         "--output=", output, ": ", ending.ending,
-        " cannot be written; available: ", Has(formats, "npy") ? ".npy, " : "",
-        ".jsonl, .ndjson", one_value ? ", .json" : "",
-        ", and text under another ending"));
+        " cannot be written; available: ",
+        Has(formats, OutputFormat::kNpy) ? ".npy, " : "", ".jsonl, .ndjson",
+        one_value ? ", .json" : "", ", and text under another ending"));
   }
   // Such as .npy.tmp, to be renamed later.
   const std::string name =
       absl::AsciiStrToLower(output.substr(output.rfind('/') + 1));
   for (const auto& [ending, kind] :
-       {std::pair(".npy.", "npy"), std::pair(".jsonl.", "jsonl"),
-        std::pair(".ndjson.", "jsonl")}) {
+       {std::pair(".npy.", OutputFormat::kNpy),
+        std::pair(".jsonl.", OutputFormat::kJsonl),
+        std::pair(".ndjson.", OutputFormat::kJsonl)}) {
     if (!absl::StrContains(name, ending) || !Has(formats, kind)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--output=", output, " does not end in .", kind,
-                     ": add --format=", kind, " or --format=text"));
+        absl::StrCat("--output=", output, " does not end in .", WordOf(kind),
+                     ": add --format=", WordOf(kind), " or --format=text"));
   }
-  return "text";
+  return OutputFormat::kText;
 }
 
 }  // namespace encoderd::ctl

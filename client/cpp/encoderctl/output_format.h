@@ -3,7 +3,6 @@
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_OUTPUT_FORMAT_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_OUTPUT_FORMAT_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,13 +10,18 @@
 
 namespace encoderd::ctl {
 
-// What `format`, "auto" or one of `formats` (text, jsonl, npy), comes to for
-// `output`, a file or "-". `one_value`: jsonl is a single object, so that it
-// may go into a .json. INVALID_ARGUMENT: the ending promises a format that is
-// not written, or, of an .npy, not asked for; or an .npy has no file.
-absl::StatusOr<std::string> OutputFormat(
-    absl::string_view output, absl::string_view format,
-    const std::vector<std::string>& formats, bool one_value);
+enum class OutputFormat { kAuto, kText, kJsonl, kNpy };
+
+// The word for it in --format; of kJsonl and kNpy, also the ending of a file.
+absl::string_view WordOf(OutputFormat format);
+
+// What `format`, kAuto or one of `formats`, comes to for `output`, a file or
+// "-"; never kAuto. `one_value`: jsonl is a single object, so that it may go
+// into a .json. INVALID_ARGUMENT: the ending promises a format that is not
+// written, or, of an .npy, not asked for; or an .npy has no file.
+absl::StatusOr<OutputFormat> ChooseFormat(
+    absl::string_view output, OutputFormat format,
+    const std::vector<OutputFormat>& formats, bool one_value);
 
 }  // namespace encoderd::ctl
 

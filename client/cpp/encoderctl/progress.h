@@ -11,6 +11,9 @@
 
 namespace encoderd::ctl {
 
+// Of --progress; kAuto: where a terminal looks on.
+enum class ShowProgress { kAuto, kAlways, kNever };
+
 // "1200 texts  600 texts/s  [#####---------------]  25 %  6s left". `share`
 // done, 0 to 1; negative: not known, and neither share nor rest is shown.
 // `before`: the share that an earlier run did; `texts` are of this one.

@@ -14,13 +14,21 @@
 
 namespace encoderd::ctl {
 
-RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
-  if (encoding == "float16") return {"<f2", dimensions, 2};
-  if (encoding == "int8") return {"|i1", dimensions, 1};
-  if (encoding == "uint8") return {"|u1", dimensions, 1};
-  if (encoding == "binary") return {"|i1", (dimensions + 7) / 8, 1};
-  if (encoding == "ubinary") return {"|u1", (dimensions + 7) / 8, 1};
-  return {"<f4", dimensions, 4};
+RowLayout LayoutOf(v1::Encoding encoding, int64_t dimensions) {
+  switch (encoding) {
+    case v1::ENCODING_FLOAT16:
+      return {"<f2", dimensions, 2};
+    case v1::ENCODING_INT8:
+      return {"|i1", dimensions, 1};
+    case v1::ENCODING_UINT8:
+      return {"|u1", dimensions, 1};
+    case v1::ENCODING_BINARY:
+      return {"|i1", (dimensions + 7) / 8, 1};
+    case v1::ENCODING_UBINARY:
+      return {"|u1", (dimensions + 7) / 8, 1};
+    default:  // FLOAT32, which UNSPECIFIED means too
+      return {"<f4", dimensions, 4};
+  }
 }
 
 RowStream::RowStream(const std::string& path, const RowLayout& layout)

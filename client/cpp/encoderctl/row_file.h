@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::ctl {
 
@@ -25,8 +26,8 @@ struct RowLayout {
   int64_t row_bytes() const { return columns * value_bytes; }
 };
 
-// Of vectors of this many values in `encoding`, a value of --encoding.
-RowLayout LayoutOf(const std::string& encoding, int64_t dimensions);
+// Of vectors of this many values in `encoding`.
+RowLayout LayoutOf(v1::Encoding encoding, int64_t dimensions);
 
 // The rows of an .npy one after another, for one who knows that it has them.
 class RowStream {

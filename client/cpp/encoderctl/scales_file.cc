@@ -8,6 +8,10 @@
 
 namespace encoderd::ctl {
 
+bool HasOwnScale(v1::Encoding encoding) {
+  return encoding == v1::ENCODING_INT8 || encoding == v1::ENCODING_UINT8;
+}
+
 std::string ScalesPathOf(const std::string& output) {
   return absl::StrCat(output, ".scales.npy");
 }

@@ -6,10 +6,14 @@
 
 #include "absl/status/status.h"
 #include "client/cpp/encoderctl/row_file.h"
+#include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::ctl {
 
 inline const RowLayout kScaleLayout{"<f4", 1, 4};
+
+// Whether each row in this encoding has a scale, which is not in the row.
+bool HasOwnScale(v1::Encoding encoding);
 
 // Of the rows in the file `output`.
 std::string ScalesPathOf(const std::string& output);

@@ -102,7 +102,8 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   Invocation invocation(command, environment);
   EmbedFlags embed;
   invocation.AddListFlags();
-  invocation.AddOutputFlags({"text", "jsonl", "npy"});
+  invocation.AddOutputFlags(
+      {OutputFormat::kText, OutputFormat::kJsonl, OutputFormat::kNpy});
   embed.Add(&invocation);
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() == 1 &&
@@ -138,10 +139,10 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
     if (!matrix.ok()) return matrix.status();
     const std::vector<float> cosines = Cosines(*matrix);
     const int64_t n = matrix->rows;
-    if (invocation.settings.format == "npy") {
+    if (invocation.settings.format == OutputFormat::kNpy) {
       return job.writer->WriteRows(cosines, n, n);
     }
-    return job.writer->Write(invocation.settings.format == "text"
+    return job.writer->Write(invocation.settings.format == OutputFormat::kText
                                  ? ToTable(cosines, texts)
                                  : ToJsonLines(cosines, n));
   });

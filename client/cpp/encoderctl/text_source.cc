@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/csv_reader.h"
-#include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/json_array_reader.h"
 #include "client/cpp/encoderctl/json_text.h"
 #include "client/cpp/error.h"
@@ -28,29 +27,33 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
       return absl::InvalidArgumentError(
           "--field is for CSV and JSON; arguments are plain texts");
     }
-    if (from.format != "auto" && from.format != "lines") {
+    if (from.format != InputFormat::kAuto &&
+        from.format != InputFormat::kLines) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--input_format=", from.format,
+          absl::StrCat("--input_format=", WordOf(from.format),
                        " is for --input and standard input; arguments are "
                        "plain texts"));
     }
     return source;
   }
-  absl::StatusOr<std::string> format = from.format;
-  if (from.format == "auto") format = has_file ? FormatOfFile(name) : "lines";
+  absl::StatusOr<InputFormat> format = from.format;
+  const bool by_name = from.format == InputFormat::kAuto;
+  if (by_name) format = InputFormat::kLines;
+  if (by_name && has_file) format = FormatOfFile(name);
   if (!format.ok()) return format.status();
-  source->guessed_lines_ = from.format == "auto" && *format == "lines";
-  if (from.field_given && *format == "lines") {
+  source->guessed_lines_ = by_name && *format == InputFormat::kLines;
+  if (from.field_given && *format == InputFormat::kLines) {
     return absl::InvalidArgumentError(
         absl::StrCat("--field is for CSV and JSON, and ", name,
                      " is read as lines; add --input_format=csv, tsv, json or "
                      "jsonl"));
   }
-  source->json_ = *format == "jsonl";
-  if (*format == "csv" || *format == "tsv") {
-    source->records_ =
-        std::make_unique<CsvReader>(from.field, *format == "csv" ? ',' : '\t');
-  } else if (*format == "json") {
+  source->json_ = *format == InputFormat::kJsonl;
+  if (*format == InputFormat::kCsv) {
+    source->records_ = std::make_unique<CsvReader>(from.field, ',');
+  } else if (*format == InputFormat::kTsv) {
+    source->records_ = std::make_unique<CsvReader>(from.field, '\t');
+  } else if (*format == InputFormat::kJson) {
     source->records_ = std::make_unique<JsonArrayReader>(from.field);
   }
   if (has_file) {

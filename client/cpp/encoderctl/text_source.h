@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/line_reader.h"
 #include "client/cpp/encoderctl/record_reader.h"
 
@@ -30,8 +31,7 @@ struct TextInput {
   std::string file = "-";              // -: standard_input
   std::istream* standard_input = nullptr;
   int descriptor = -1;  // of standard input; -1: it never blocks
-  // lines, jsonl, csv, tsv or json; auto: by the file's name, else lines.
-  std::string format = "auto";
+  InputFormat format = InputFormat::kAuto;  // by the file's name, else lines
   std::string field = "text";  // of a JSON object; the column of a CSV
   bool field_given = false;    // refused where texts have no fields
   // Told once if lines, which nothing asked for, look like JSON or a table, of

@@ -29,7 +29,7 @@ int RunTokenize(const Command& command, const Arguments& arguments,
                 Environment& environment) {
   Invocation invocation(command, environment);
   invocation.AddListFlags();
-  invocation.AddOutputFlags({"text", "jsonl"});
+  invocation.AddOutputFlags({OutputFormat::kText, OutputFormat::kJsonl});
   if (const auto over = invocation.Parse(arguments)) return *over;
   const client::TokenizeOptions options{invocation.settings.model};
   return RunJob(invocation, [&](Job& job) {
@@ -37,7 +37,7 @@ int RunTokenize(const Command& command, const Arguments& arguments,
         std::move(job.source), options, [&](const v1::TokenizedInput& input) {
           const int64_t index = job.text_done();
           return job.writer->Write(
-              absl::StrCat(invocation.settings.format == "jsonl"
+              absl::StrCat(invocation.settings.format == OutputFormat::kJsonl
                                ? ToJson(index, input)
                                : Printable(absl::StrJoin(input.tokens(), " ")),
                            "\n"));

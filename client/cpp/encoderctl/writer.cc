@@ -168,16 +168,16 @@ absl::Status Writer::Finish(bool done) {
   return lost_;
 }
 
-absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
+absl::Status WriteVectors(OutputFormat format, int64_t index, bool states,
                           const VectorResult& result, Writer* writer) {
-  if (format == "npy") {
+  if (format == OutputFormat::kNpy) {
     return writer->WriteRows(result.values, result.rows, result.columns);
   }
   std::string text;
   const auto row = [&result](int64_t i) {
     return result.values.subspan(i * result.columns, result.columns);
   };
-  if (format == "text") {
+  if (format == OutputFormat::kText) {
     for (int64_t i = 0; i < result.rows; ++i) {
       AppendFloats(row(i), " ", &text);
       text += '\n';
@@ -205,10 +205,10 @@ absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
   return writer->Write(text);
 }
 
-absl::Status WriteError(absl::string_view format, int64_t index,
+absl::Status WriteError(OutputFormat format, int64_t index,
                         const absl::Status& error, Writer* writer) {
-  if (format == "npy") return absl::OkStatus();
-  if (format != "jsonl") return writer->Write("\n");
+  if (format == OutputFormat::kNpy) return absl::OkStatus();
+  if (format != OutputFormat::kJsonl) return writer->Write("\n");
   const auto details = client::GetErrorDetails(error);
   nlohmann::ordered_json json;
   json["index"] = index;

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "client/cpp/encoderctl/invocation.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/output_format.h"
 #include "client/cpp/encoderctl/row_file.h"
 
 namespace encoderd::ctl {
@@ -106,12 +107,12 @@ class Writer {
 // line after each text if it has many rows). jsonl: one object a text: index,
 // token_count, truncated, and "windows" and "embedding", or "rows", "columns"
 // and "states".
-absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
+absl::Status WriteVectors(OutputFormat format, int64_t index, bool states,
                           const VectorResult& result, Writer* writer);
 
 // In the place of a text that has no result. text: an empty line; jsonl: its
 // index and the error's code, message and reason; npy: nothing.
-absl::Status WriteError(absl::string_view format, int64_t index,
+absl::Status WriteError(OutputFormat format, int64_t index,
                         const absl::Status& error, Writer* writer);
 
 }  // namespace encoderd::ctl

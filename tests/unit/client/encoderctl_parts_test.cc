@@ -1,5 +1,6 @@
 // The parts of encoderctl that need no server.
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -24,11 +25,15 @@ using ::testing::HasSubstr;
 
 class FlagsTest : public ::testing::Test {
  protected:
+  enum class Format { kText, kNpy };
+
   FlagsTest() {
     flags_.AddString("target", "HOST:PORT", "where", &target_);
     flags_.AddInt("batch_size", "N", "texts", 1, 100, &batch_size_);
     flags_.AddDuration("timeout", "for one call", &timeout_);
-    flags_.AddChoice("format", "how", {"text", "npy"}, &format_);
+    flags_.AddChoice("format", "how",
+                     {{"text", Format::kText}, {"npy", Format::kNpy}},
+                     &format_);
   }
   absl::Status Parse(std::vector<std::string> arguments) {
     return flags_.Parse(arguments, &positional_);
@@ -37,7 +42,7 @@ class FlagsTest : public ::testing::Test {
   std::string target_ = "localhost:1";
   int batch_size_ = 64;
   absl::Duration timeout_ = absl::Minutes(1);
-  std::string format_ = "text";
+  Format format_ = Format::kText;
   std::vector<std::string> positional_;
   Flags flags_;
 };
@@ -49,7 +54,7 @@ TEST_F(FlagsTest, TakesValuesAfterEqualsSignOrSpace) {
   EXPECT_EQ(target_, "b:2");
   EXPECT_EQ(batch_size_, 7);
   EXPECT_EQ(timeout_, absl::Milliseconds(500));
-  EXPECT_EQ(format_, "text");
+  EXPECT_EQ(format_, Format::kText);
   EXPECT_THAT(positional_, ElementsAre("a", "c"));
 }
 
@@ -122,11 +127,41 @@ TEST_F(FlagsTest, TakesNoWordAfterASwitchForItsValueOrForAText) {
   EXPECT_FALSE(fast);
 }
 
+TEST_F(FlagsTest, SetsWhatTheWordOfAChoiceStandsFor) {
+  std::optional<bool> normalize;
+  flags_.AddChoice("normalize", "whether",
+                   {{"model", std::nullopt}, {"yes", true}, {"no", false}},
+                   &normalize);
+  EXPECT_THAT(flags_.Help(),
+              HasSubstr("--normalize=model|yes|no\n      whether (default "
+                        "model)\n"));
+  EXPECT_THAT(flags_.Candidates(), HasSubstr("--normalize model yes no\n"));
+  ASSERT_TRUE(Parse({"--format=npy", "--normalize=no"}).ok());
+  EXPECT_EQ(format_, Format::kNpy);
+  EXPECT_EQ(normalize, false);
+  EXPECT_FALSE(Parse({"--format=text", "--normalize=maybe"}).ok());
+  EXPECT_EQ(format_, Format::kText);
+  EXPECT_EQ(normalize, false);
+  ASSERT_TRUE(Parse({"--normalize=model"}).ok());
+  EXPECT_EQ(normalize, std::nullopt);
+}
+
+TEST_F(FlagsTest, RefusesAFileThatIsGivenTwiceAndTakesTheLastOfOtherValues) {
+  std::string file;
+  flags_.AddFile("input", "texts", &file);
+  EXPECT_THAT(flags_.Help(), HasSubstr("--input=FILE\n      texts\n"));
+  EXPECT_EQ(
+      Parse({"--input=a", "--target=b", "--target=c", "--input=d"}).message(),
+      "--input is given 2 times; give it once");
+  EXPECT_EQ(target_, "c");
+}
+
 TEST_F(FlagsTest, ShowsDefaultsInItsHelp) {
   EXPECT_THAT(flags_.Help(),
               HasSubstr("--batch_size=N\n      texts (default 64)\n"));
   EXPECT_THAT(flags_.Help(), HasSubstr("(default 1m)"));
-  EXPECT_THAT(flags_.Help(), HasSubstr("--format=text|npy"));
+  EXPECT_THAT(flags_.Help(),
+              HasSubstr("--format=text|npy\n      how (default text)\n"));
 }
 
 TEST(NearMissesTest, NamesBeginningsFirstThenFewestEdits) {

@@ -365,7 +365,7 @@ TEST_F(RecordSourceTest, RefusesFilesOfOtherFormatsByName) {
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << name;
     EXPECT_THAT(std::string(refused.message()),
                 HasSubstr("--input does not read "));
-    input.format = "lines";
+    input.format = InputFormat::kLines;
     EXPECT_TRUE(TextSource::Open(input).ok()) << name;
   }
 }

@@ -32,7 +32,7 @@ class TextSourceTest : public ::testing::Test {
  protected:
   // Reads `content` to its end. A line that was refused is in texts_ as the
   // words about it.
-  void Read(std::string content, const std::string& format) {
+  void Read(std::string content, InputFormat format) {
     in_ = std::istringstream(std::move(content));
     TextInput input;
     input.standard_input = &in_;
@@ -65,13 +65,14 @@ class TextSourceTest : public ::testing::Test {
 };
 
 TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
-  Read("one\r\n\ntwo words\nlast", "auto");
+  Read("one\r\n\ntwo words\nlast", InputFormat::kAuto);
   EXPECT_THAT(texts_, ElementsAre("one", "", "two words", "last"));
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
 }
 
 TEST_F(TextSourceTest, NotesTheFirstRowThatAStrayQuoteMayHaveSwallowed) {
-  Read("id\ttext\n1\tone\n2\t\"two\n3\tthree\"\n4\t\"x\ny\"\n", "tsv");
+  Read("id\ttext\n1\tone\n2\t\"two\n3\tthree\"\n4\t\"x\ny\"\n",
+       InputFormat::kTsv);
   EXPECT_THAT(texts_, ElementsAre("one", "two\n3\tthree", "x\ny"));
   ASSERT_THAT(notes_, SizeIs(1));
   EXPECT_THAT(notes_[0],
@@ -79,7 +80,7 @@ TEST_F(TextSourceTest, NotesTheFirstRowThatAStrayQuoteMayHaveSwallowed) {
                         "inside quotes"));
   texts_.clear();
   notes_.clear();
-  Read("text\n\"a,\"\"b\"\"\"\n\nc\n", "csv");
+  Read("text\n\"a,\"\"b\"\"\"\n\nc\n", InputFormat::kCsv);
   EXPECT_THAT(texts_, ElementsAre("a,\"b\"", "", "c"));
   EXPECT_THAT(notes_, IsEmpty());
 }
@@ -107,24 +108,24 @@ TEST_F(TextSourceTest, TheShareIsThatOfTheTextsThatAreTold) {
 }
 
 TEST_F(TextSourceTest, EmptyLinesAtTheEndAreNoTextsAndBlanksAreOne) {
-  Read("one\n\n  \n\r\n\n", "lines");
+  Read("one\n\n  \n\r\n\n", InputFormat::kLines);
   EXPECT_THAT(texts_, ElementsAre("one", "", "  "));
   texts_.clear();
-  Read("\n\n", "auto");
+  Read("\n\n", InputFormat::kAuto);
   EXPECT_THAT(texts_, IsEmpty());
 }
 
 TEST_F(TextSourceTest, AByteOrderMarkIsNoPartOfTheFirstText) {
   const std::string mark = "\xEF\xBB\xBF";
-  Read(mark + "one\n" + mark + "two\n", "lines");
+  Read(mark + "one\n" + mark + "two\n", InputFormat::kLines);
   EXPECT_THAT(texts_, ElementsAre("one", mark + "two"));
   texts_.clear();
-  Read(mark + "\"one\"\n", "jsonl");
+  Read(mark + "\"one\"\n", InputFormat::kJsonl);
   EXPECT_THAT(texts_, ElementsAre("one"));
   texts_.clear();
-  Read(mark, "lines");
+  Read(mark, InputFormat::kLines);
   EXPECT_THAT(texts_, IsEmpty());
-  Read(mark.substr(0, 2) + "\n", "lines");
+  Read(mark.substr(0, 2) + "\n", InputFormat::kLines);
   EXPECT_THAT(texts_, ElementsAre(mark.substr(0, 2)));
 }
 
@@ -133,22 +134,23 @@ TEST_F(TextSourceTest, ANulInALineOrARowIsABadTextAndInJsonIsMeant) {
   const std::string words =
       "; to convert texts separated by NULs: tr '\\0' '\\n'; UTF-16: iconv -f "
       "UTF-16LE -t UTF-8";
-  Read("one\nt" + nul + "o\nthree\n", "lines");
+  Read("one\nt" + nul + "o\nthree\n", InputFormat::kLines);
   EXPECT_THAT(
       texts_,
       ElementsAre("one", "inputs[1] has a NUL at byte 1" + words, "three"));
   texts_.clear();
-  Read("id,text\n1,one\n2,tw" + nul + "\n3,three\n", "csv");
+  Read("id,text\n1,one\n2,tw" + nul + "\n3,three\n", InputFormat::kCsv);
   EXPECT_THAT(
       texts_,
       ElementsAre("one", "inputs[1] has a NUL at byte 2" + words, "three"));
   texts_.clear();
-  Read("\"a\\u0000b\"\n\"c\"" + nul + "\"d\"\n\"e\"" + nul + "\n", "jsonl");
+  Read("\"a\\u0000b\"\n\"c\"" + nul + "\"d\"\n\"e\"" + nul + "\n",
+       InputFormat::kJsonl);
   EXPECT_THAT(texts_, ElementsAre("a" + nul + "b",
                                   "inputs[1] has a NUL at byte 3" + words,
                                   "inputs[2] has a NUL at byte 3" + words));
   texts_.clear();
-  Read("[\"a\\u0000b\"]", "json");
+  Read("[\"a\\u0000b\"]", InputFormat::kJson);
   EXPECT_THAT(texts_, ElementsAre("a" + nul + "b"));
 }
 
@@ -158,7 +160,7 @@ TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
     const std::string endless(LineReader::kMaxLineBytes + 1, 'x');
     const std::string lines = absl::StrCat(quote, "ok", quote, "\n", endless,
                                            "\n", quote, "more", quote, "\n");
-    Read(lines, *quote == 0 ? "lines" : "jsonl");
+    Read(lines, *quote == 0 ? InputFormat::kLines : InputFormat::kJsonl);
     EXPECT_THAT(
         texts_,
         ElementsAre(
@@ -170,7 +172,7 @@ TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
 TEST_F(TextSourceTest, ReadsStringsAndFieldsOfJsonLines) {
   Read(
       "\"one\"\r\n {\"id\": 7, \"text\": \"two\\nlines\"} \n\"\\ud83d\\ude00\"",
-      "jsonl");
+      InputFormat::kJsonl);
   EXPECT_THAT(texts_, ElementsAre("one", "two\nlines", "\xf0\x9f\x98\x80"));
 }
 
@@ -179,21 +181,21 @@ TEST_F(TextSourceTest, SaysHowToReadAnArrayThatIsNamedAsLines) {
       "; if the input is one JSON array: --input_format=json";
   for (const char* array : {"[\n\"one\"\n]\n", " [\"one\", \"two\"]\n"}) {
     texts_.clear();
-    Read(array, "jsonl");
+    Read(array, InputFormat::kJsonl);
     EXPECT_THAT(texts_[0], EndsWith(hint));
   }
   texts_.clear();
-  Read("\"one\"\n[]\n", "jsonl");
+  Read("\"one\"\n[]\n", InputFormat::kJsonl);
   EXPECT_THAT(texts_[1], Not(EndsWith(hint)));
 }
 
 TEST_F(TextSourceTest, BlankJsonLinesAtTheEndAreNoTexts) {
-  Read("\"one\"\n\"two\"\n\n  \t\r\n\n ", "jsonl");
+  Read("\"one\"\n\"two\"\n\n  \t\r\n\n ", InputFormat::kJsonl);
   EXPECT_THAT(texts_, ElementsAre("one", "two"));
 }
 
 TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
-  Read("\n\"one\"\n\n \r\n\"two\"\n\n", "jsonl");
+  Read("\n\"one\"\n\n \r\n\"two\"\n\n", InputFormat::kJsonl);
   EXPECT_THAT(texts_,
               ElementsAre("inputs[0] is a blank line before others", "one",
                           "inputs[2] is a blank line before others",
@@ -202,10 +204,10 @@ TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
 
 TEST_F(TextSourceTest, LooksPastSoManyBlankLinesAndNoMore) {
   const std::string most(TextSource::kMostBlankLines, '\n');
-  Read(most + "\n\n", "jsonl");
+  Read(most + "\n\n", InputFormat::kJsonl);
   EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines));
   texts_.clear();
-  Read(most + "\n\"one\"", "jsonl");
+  Read(most + "\n\"one\"", InputFormat::kJsonl);
   EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines + 2));
   EXPECT_EQ(texts_.back(), "one");
 }
@@ -214,7 +216,7 @@ TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {
   Read(
       "\"half \\ud83d\"\n\"\\ude00\"\n{\"text\": surrogate}\n\"caf\xe9\"\n"
       "{\"words\": \"x\"}\n[1e999]\n",
-      "jsonl");
+      InputFormat::kJsonl);
   ASSERT_THAT(texts_, SizeIs(6));
   EXPECT_THAT(texts_[0],
               HasSubstr("inputs[0] has an unpaired surrogate, such as \\ud83d "
@@ -240,7 +242,7 @@ TEST_F(TextSourceTest, RefusesJsonThatIsDeepOrHasTheFieldTwice) {
                     "{\"text\": 1, \"text\": \"c\"}\n",
                     "{\"x\": {\"text\": \"a\"}, \"text\": \"b\", \"x\": 1}\n",
                     "[{\"text\": \"a\"}]\n{\"text\": [\"a\"]}\n"),
-       "jsonl");
+       InputFormat::kJsonl);
   ASSERT_THAT(texts_, SizeIs(8));
   EXPECT_EQ(texts_[0], "one");
   for (const int deep : {1, 2}) {
@@ -258,7 +260,7 @@ TEST_F(TextSourceTest, RefusesJsonThatIsDeepOrHasTheFieldTwice) {
 }
 
 TEST_F(TextSourceTest, StopsInALineThatNeverEnds) {
-  for (const std::string format : {"lines", "jsonl"}) {
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl}) {
     TextInput input;
     input.file = "/dev/zero";
     input.format = format;
@@ -325,14 +327,15 @@ TEST_F(TextSourceTest, NamesAStreamWhoseReadsFail) {
 }
 
 TEST_F(TextSourceTest, ArgumentsArePlainTexts) {
-  for (const char* format : {"jsonl", "json", "csv", "tsv"}) {
+  for (const InputFormat format : {InputFormat::kJsonl, InputFormat::kJson,
+                                   InputFormat::kCsv, InputFormat::kTsv}) {
     TextInput input;
     input.arguments = {"{\"text\": 1}"};
     input.format = format;
     EXPECT_THAT(
         TextSource::Open(std::move(input)).status(),
         IsError(absl::StatusCode::kInvalidArgument,
-                absl::StrCat("--input_format=", format,
+                absl::StrCat("--input_format=", WordOf(format),
                              " is for --input and standard input; arguments "
                              "are plain texts")));
   }

@@ -144,20 +144,6 @@ void Judge(const HostMatrix& unit, double centered_mean, int64_t first,
 
 }  // namespace
 
-const char* PositionVerdictName(PositionVerdict verdict) {
-  switch (verdict) {
-    case PositionVerdict::kUndecided:
-      return "undecided";
-    case PositionVerdict::kTrained:
-      return "trained";
-    case PositionVerdict::kLooksRandom:
-      return "looks random";
-    case PositionVerdict::kPartlyTrained:
-      return "partly trained";
-  }
-  return "unknown";
-}
-
 double RandomCosineThreshold(int64_t pairs, int64_t hidden_size) {
   const double deviation =
       1.0 / std::sqrt(static_cast<double>(pairs * hidden_size));

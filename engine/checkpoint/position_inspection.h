@@ -45,7 +45,6 @@ enum class PositionVerdict {
   kLooksRandom,    // they are not
   kPartlyTrained,  // alike before change_row, not from there on
 };
-const char* PositionVerdictName(PositionVerdict verdict);  // "trained", ...
 
 struct NeighbourCosine {
   int64_t distance = 0;      // 1, 2, 4, ...

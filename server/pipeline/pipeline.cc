@@ -14,7 +14,6 @@
 namespace encoderd {
 namespace {
 
-constexpr int64_t kDefaultQueueBatches = 64;  // of every Session
 // On a CPU idle cores help with any pass. By the time of their parts, 8 cores
 // compute 128 tokens together in no more time than each computes 16, which
 // reads all weights 8 times (tests/bench/figures/cpu.md).
@@ -27,16 +26,6 @@ int64_t BatchTokens(const Session& session, const IdLimits& limits,
     tokens = std::min(tokens, options.max_batch_tokens);
   }
   return std::max<int64_t>(tokens, limits.max_len);
-}
-
-int64_t QueueTokens(const std::vector<std::unique_ptr<Session>>& sessions,
-                    const IdLimits& limits, const PipelineOptions& options) {
-  if (options.max_queue_tokens > 0) return options.max_queue_tokens;
-  int64_t tokens = 0;
-  for (const auto& session : sessions) {
-    tokens += kDefaultQueueBatches * BatchTokens(*session, limits, options);
-  }
-  return tokens;
 }
 
 // A request's turn is a batch, so that small requests go whole; a caller's is a
@@ -56,7 +45,7 @@ Pipeline::Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
                    std::vector<std::unique_ptr<Session>> sessions,
                    const PipelineOptions& options, PipelineObserver* observer,
                    std::vector<std::unique_ptr<Session>> pause_sessions)
-    : encoder_(tokenizer, limits, QueueTokens(sessions, limits, options)),
+    : encoder_(tokenizer, limits, options.max_queue_tokens),
       options_(options),
       observer_(*observer),
       sessions_(std::move(sessions)),

@@ -36,8 +36,8 @@ namespace encoderd {
 
 struct PipelineOptions {
   int64_t max_batch_tokens = 0;  // 0: the Sessions' own limit
-  int64_t max_queue_tokens =
-      0;  // tokens waiting and computing; beyond it QUEUE_FULL
+  // Tokens waiting and computing; beyond it QUEUE_FULL.
+  int64_t max_queue_tokens = 524288;
   int32_t tokenizer_threads = 1;
   // The largest call that Submit tokenizes itself, in InputBytes (its text and
   // sizeof(Input) for each input); 0: none.

@@ -112,11 +112,9 @@ class PipelineHarness {
       : limits(settings.limits),
         device(settings.max_batch_tokens, settings.hidden_size),
         in_pauses(settings.small_tokens, settings.hidden_size) {
-    PipelineOptions options = settings.options;
-    if (options.max_queue_tokens == 0) options.max_queue_tokens = 1 << 20;
     pipeline = std::make_unique<Pipeline>(
-        &tokenizer, limits, device.NewSessions(settings.sessions), options,
-        &observer,
+        &tokenizer, limits, device.NewSessions(settings.sessions),
+        settings.options, &observer,
         in_pauses.NewSessions(settings.small_tokens > 0 ? settings.sessions
                                                         : 0));
   }

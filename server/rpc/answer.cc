@@ -230,4 +230,12 @@ absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
                          InspectJob::kField, &written->bytes);
 }
 
+grpc::ByteBuffer WriteError(const std::string& request_id,
+                            const absl::Status& published) {
+  v1::EmbedResponse response;
+  response.set_request_id(request_id);
+  *response.mutable_error() = ToRpcStatus(published);
+  return SerializeMessage(response);
+}
+
 }  // namespace encoderd

@@ -10,7 +10,6 @@
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
 #include "server/rpc/convert.h"
-#include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
@@ -202,13 +201,14 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
 
 void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
                               const absl::Status& published) {
-  v1::EmbedResponse response;
-  response.set_request_id(request_id);
-  *response.mutable_error() = ToRpcStatus(published);
-  const grpc::ByteBuffer answer = SerializeMessage(response);
-  environment_.unread->AddError(shared_from_this(), context_.connection(),
-                                static_cast<int64_t>(answer.Length()),
-                                absl::Now());
+  grpc::ByteBuffer answer = WriteError(request_id, published);
+  const absl::Status room = environment_.unread->Add(
+      shared_from_this(), context_.connection(),
+      static_cast<int64_t>(answer.Length()), absl::Now());
+  if (!room.ok()) {
+    End(room);
+    answer.Clear();
+  }
   Push(id, answer);
 }
 
@@ -243,7 +243,7 @@ void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
       held_bytes_ -= at->second->bytes;
       held_.erase(at);
     }
-    dropped = gone_;
+    dropped = gone_ || !answer.Valid();
     if (!dropped) {
       held_bytes_ += static_cast<int64_t>(answer.Length());
       answers_.push_back(std::move(answer));

@@ -10,7 +10,8 @@
 // also if its bytes do not parse, as long as they contain its request_id. Other
 // bytes that are not a message end the stream: a caller that sends them cannot
 // match answers either. An error without a request_id has the request's number
-// in the stream instead (request_index).
+// in the stream instead (request_index). An error that unread answers leave no
+// room for ends the stream: its caller has others to read.
 //
 // Thread rule: mu_ synchronizes gRPC's reactions and the pipeline's threads;
 // one thread at a time starts operations on the stream (Pump), without the
@@ -92,7 +93,8 @@ class EmbedStream final
   absl::Status Submit(const grpc::ByteBuffer& bytes, const Arrival& arrival,
                       const ServedModel** model);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
-  // `id` as in Push.
+  // `id` as in Push. If unread answers leave no room even for an error, it ends
+  // the stream with that: QUEUE_FULL.
   void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
   // model: null if none took the request.
@@ -102,6 +104,7 @@ class EmbedStream final
   void Enter();
   void Leave();
   // An answer, counted as unread, for the transport; `id` of its request or -1.
+  // Without a buffer (not Valid) the request ends unanswered.
   void Push(int64_t id, grpc::ByteBuffer answer);
   void Gone();
   void End(const absl::Status& status);

@@ -15,12 +15,6 @@
 namespace encoderd {
 namespace {
 
-absl::Status NoRequestId() {
-  return BadOption("request_id",
-                   "is empty; every request of a stream needs one", "",
-                   "1 to 128 bytes");
-}
-
 // `published`, with the number of the request that it is of.
 absl::Status WithIndex(const absl::Status& published, int64_t index) {
   ErrorDetail detail = GetErrorDetail(published).value_or(ErrorDetail());
@@ -28,11 +22,6 @@ absl::Status WithIndex(const absl::Status& published, int64_t index) {
   return WithRetryPause(
       MakeError(published.code(), published.message(), detail),
       GetRetryPause(published));
-}
-
-// The approximate size of the answer: four bytes per value.
-int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
-  return inputs * job.info().config.dimensions() * 4;
 }
 
 }  // namespace
@@ -56,9 +45,11 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
     }
   }
   if (!admitted.ok()) {
-    metrics->Answered(environment.metrics->NoModel(), admitted.code(),
-                      ReasonOf(admitted), absl::ZeroDuration(),
-                      IsCallerFull(admitted));
+    if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {
+      stream->uncounted_ = admitted;
+    } else {
+      stream->CountRefusal(admitted);
+    }
     stream->End(admitted);
   }
   stream->Pump();
@@ -121,15 +112,13 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   if (!status.ok()) return status;
   const auto named = environment_.api.models->Find(request.model);
   if (named.ok()) *model = *named;
-  if (request.request_id.empty()) return NoRequestId();
-  const auto inputs = static_cast<int64_t>(request.inputs.size());
+  if (request.request_id.empty()) return NoRequestIdError();
   auto job = EmbedJob::Make(environment_.api, std::move(request));
   if (!job.ok()) return job.status();
 
   auto held =
       std::make_shared<Held>(Held{*std::move(job), arrival, 0, nullptr});
-  held->bytes =
-      static_cast<int64_t>(bytes.Length()) + AnswerBytes(inputs, held->job);
+  held->bytes = static_cast<int64_t>(bytes.Length()) + held->job.AnswerBytes();
   int64_t id = 0;
   {
     absl::MutexLock lock(&mu_);
@@ -233,6 +222,13 @@ void EmbedStream::Count(const ServedModel* model, const absl::Status& published,
   environment_.tracer->End({*arrival.trace, metrics_->name(),
                             model == nullptr ? "" : model->name,
                             published.code(), reason, arrival.time, now, work});
+}
+
+void EmbedStream::CountRefusal(const absl::Status& refusal) const {
+  const bool cancelled = refusal.code() == absl::StatusCode::kCancelled;
+  metrics_->Answered(environment_.metrics->NoModel(), refusal.code(),
+                     cancelled ? "" : ReasonOf(refusal), absl::ZeroDuration(),
+                     IsCallerFull(refusal));
 }
 
 void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
@@ -394,6 +390,10 @@ void EmbedStream::OnDone() {
   context_.Over();
   environment_.unread->RemoveAll(this);
   environment_.streams->Remove(this);
+  if (!uncounted_.ok()) {
+    absl::MutexLock lock(&mu_);
+    CountRefusal(gone_ ? absl::CancelledError() : uncounted_);
+  }
   const std::shared_ptr<EmbedStream> last = std::move(self_);
 }
 

@@ -100,6 +100,8 @@ class EmbedStream final
   // model: null if none took the request.
   void Count(const ServedModel* model, const absl::Status& published,
              const Arrival& arrival, const CallWork& work = {}) const;
+  // The stream itself, of no model; or CANCELLED.
+  void CountRefusal(const absl::Status& refusal) const;
   // A request is in flight between the two.
   void Enter();
   void Leave();
@@ -120,6 +122,9 @@ class EmbedStream final
   CallContext context_;
   std::string traceparent_;            // of a server that traces
   std::shared_ptr<EmbedStream> self_;  // until OnDone
+  // A refusal for want of a token, to be counted in OnDone: as CANCELLED if the
+  // caller is gone: its token may have been in headers that were cut short.
+  absl::Status uncounted_;
 
   // Each used by one operation in progress.
   grpc::ByteBuffer incoming_;

@@ -63,7 +63,9 @@ absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
     request_.prompt_name = PromptName(config, options.prompt_name);
   }
   request_.inputs = std::move(request->inputs);
-  return CheckInputs({*prompt, info().limits, *per_input}, &request_.inputs);
+  return CheckInputs(
+      {*prompt, info().limits, *per_input, api.limits.max_answer_bytes},
+      &request_.inputs);
 }
 
 std::vector<Embedding> EmbedJob::Answer(

@@ -53,6 +53,11 @@ class EmbedJob : public Job {
 
   // Results of the pipeline -> one embedding per input; moves the values.
   std::vector<Embedding> Answer(std::vector<InputResult>* outputs) const;
+  // The approximate size of that, four bytes per value; before Submit.
+  int64_t AnswerBytes() const {
+    return static_cast<int64_t>(request_.inputs.size()) *
+           info().config.dimensions() * 4;
+  }
   // Whether a caller wants bytes instead of a list of floats.
   bool packed() const { return packed_; }
 

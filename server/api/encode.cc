@@ -66,7 +66,9 @@ absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
   request_.answer = {columns_ * int64_t{sizeof(float)},
                      api.limits.max_answer_bytes};
   request_.inputs = std::move(request->inputs);
-  return CheckInputs({"", info().limits, *per_input}, &request_.inputs);
+  return CheckInputs(
+      {"", info().limits, *per_input, api.limits.max_answer_bytes},
+      &request_.inputs);
 }
 
 }  // namespace encoderd

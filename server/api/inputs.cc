@@ -30,16 +30,32 @@ absl::Status AsSent(const absl::Status& status) {
                    *detail);
 }
 
+// What is wrong with `input`, without its index. Cheap: a request may have a
+// million inputs at fault.
 absl::Status CheckInput(const InputRules& rules, Input* input) {
+  static const absl::Status kEmpty =
+      EmptyInputError("the input is an empty text");
   if (auto* text = std::get_if<TextInput>(input)) {
-    if (text->text.empty()) {
-      return EmptyInputError("the input is an empty text");
-    }
+    if (text->text.empty()) return kEmpty;
     if (!rules.prompt.empty()) text->text.insert(0, rules.prompt);
   } else if (const auto* ids = std::get_if<TokenSequence>(input)) {
-    return AsSent(ValidateSequence(*ids, rules.limits));
+    return ValidateSequence(*ids, rules.limits);
+  } else if (const auto* refused = std::get_if<RefusedInput>(input)) {
+    return refused->error;
   }
   return absl::OkStatus();
+}
+
+// `error` of CheckInput, complete.
+InputFault ToFault(int64_t index, const Input& input,
+                   const absl::Status& error) {
+  if (const auto* refused = std::get_if<RefusedInput>(&input)) {
+    if (refused->complete) return {index, error};
+    return MakeInputFault(index, "", error);
+  }
+  return MakeInputFault(
+      index, ContentName(input),
+      std::holds_alternative<TokenSequence>(input) ? AsSent(error) : error);
 }
 
 }  // namespace
@@ -67,23 +83,26 @@ absl::Status CheckInputs(const InputRules& rules, std::vector<Input>* inputs) {
   int64_t total = 0;
   for (size_t i = 0; i < inputs->size(); ++i) {
     Input& input = (*inputs)[i];
-    InputFault fault{static_cast<int64_t>(i), {}};
-    if (auto* refused = std::get_if<RefusedInput>(&input)) {
-      fault.status = std::move(refused->error);
-    } else {
-      const absl::Status status = CheckInput(rules, &input);
-      if (status.ok()) continue;
-      fault = MakeInputFault(fault.index, ContentName(input), status);
+    const absl::Status error = CheckInput(rules, &input);
+    if (error.ok()) continue;
+    ++total;
+    const auto index = static_cast<int64_t>(i);
+    if (!rules.errors_per_input) {
+      if (total <= kMaxViolations) {
+        faults.push_back(ToFault(index, input, error));
+      }
+      continue;
     }
-    if (rules.errors_per_input) {
-      const auto* ids = std::get_if<TokenSequence>(&input);
-      const int64_t tokens = ids == nullptr ? 0 : ids->size();
-      input = RefusedInput{WithAdvice(fault.status), tokens};
-    } else if (++total <= kMaxViolations) {
-      faults.push_back(std::move(fault));
+    if (total * kLeastErrorBytes > rules.max_answer_bytes) {
+      return AnswerTooLargeError(total * kLeastErrorBytes,
+                                 rules.max_answer_bytes, "inputs");
     }
+    const auto* ids = std::get_if<TokenSequence>(&input);
+    const int64_t tokens = ids == nullptr ? 0 : ids->size();
+    input =
+        RefusedInput{WithAdvice(ToFault(index, input, error).status), tokens};
   }
-  if (total == 0) return absl::OkStatus();
+  if (rules.errors_per_input || total == 0) return absl::OkStatus();
   return CombineInputFaults(std::move(faults), total);
 }
 

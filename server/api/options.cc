@@ -91,6 +91,12 @@ absl::Status CheckRequestId(const std::string& request_id) {
                    size, kMaxRequestIdBytes);
 }
 
+absl::Status NoRequestIdError() {
+  return BadOption("request_id",
+                   "is empty; every request of a stream needs one", "",
+                   "1 to 128 bytes");
+}
+
 absl::StatusOr<Pooling> ToPooling(absl::string_view field, PoolingChoice choice,
                                   Pooling model_pooling) {
   return Choose(

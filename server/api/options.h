@@ -61,6 +61,7 @@ absl::Status BadOption(absl::string_view field, absl::string_view message,
                        const absl::AlphaNum& limit);
 
 absl::Status CheckRequestId(const std::string& request_id);
+absl::Status NoRequestIdError();  // where every request needs one
 
 absl::StatusOr<Pooling> ToPooling(absl::string_view field, PoolingChoice choice,
                                   Pooling model_pooling);

@@ -27,11 +27,12 @@ struct PairInput {
   std::string first;
   std::string second;
 };
-// An input found at fault before it reached the pipeline; `error` is complete
-// (MakeInputFault).
+// An input found at fault before it reached the pipeline; there, `error` is
+// complete (MakeInputFault).
 struct RefusedInput {
   absl::Status error;
   int64_t token_count = 0;  // of a list of ids; else 0: nothing counted them
+  bool complete = true;     // false: CheckInputs (server/api) completes it
 };
 // A list of ids has passed ValidateSequence before it reaches the pipeline.
 using Input = std::variant<TextInput, PairInput, TokenSequence, RefusedInput>;

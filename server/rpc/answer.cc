@@ -134,6 +134,7 @@ absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
   rest->set_model(job.model().name);
   rest->set_request_id(job.request_id());
   rest->set_fingerprint(job.info().fingerprint);
+  const int64_t max_bytes = environment.api.limits.max_answer_bytes;
   SetUsage(result, rest->mutable_usage());
   const VectorAnswer::Place place =
       job.packed() ? VectorAnswer::Place{v1::Embedding::kPackedFieldNumber}
@@ -154,9 +155,10 @@ absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
       if (!from.encoded.empty()) to->set_packed(std::move(from.encoded));
     }
     answer.Add(*to, place, from.values);
+    const absl::Status fits = answer.CheckSize(max_bytes, EmbedJob::kField);
+    if (!fits.ok()) return fits;
   }
-  return answer.Serialize(*rest, environment.api.limits.max_answer_bytes,
-                          EmbedJob::kField, &written->bytes);
+  return answer.Serialize(*rest, max_bytes, EmbedJob::kField, &written->bytes);
 }
 
 absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
@@ -167,6 +169,7 @@ absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
   rest->set_model(job.model().name);
   rest->set_request_id(job.request_id());
   rest->set_fingerprint(job.info().fingerprint);
+  const int64_t max_bytes = environment.api.limits.max_answer_bytes;
   SetUsage(result, rest->mutable_usage());
   VectorAnswer answer(v1::EncodeResponse::kStatesFieldNumber,
                       result.outputs.size());
@@ -181,9 +184,10 @@ absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
       to->set_truncated(from.truncated);
     }
     answer.Add(*to, {v1::TokenStates::kPackedFieldNumber}, from.values);
+    const absl::Status fits = answer.CheckSize(max_bytes, EncodeJob::kField);
+    if (!fits.ok()) return fits;
   }
-  return answer.Serialize(*rest, environment.api.limits.max_answer_bytes,
-                          EncodeJob::kField, &written->bytes);
+  return answer.Serialize(*rest, max_bytes, EncodeJob::kField, &written->bytes);
 }
 
 absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
@@ -228,6 +232,14 @@ absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
   if (!result.values.empty()) response->set_values(PackFloats(result.values));
   return SerializeAnswer(*response, environment.api.limits.max_answer_bytes,
                          InspectJob::kField, &written->bytes);
+}
+
+grpc::ByteBuffer WriteError(const std::string& request_id,
+                            const absl::Status& published) {
+  v1::EmbedResponse response;
+  response.set_request_id(request_id);
+  *response.mutable_error() = ToRpcStatus(published);
+  return SerializeMessage(response);
 }
 
 }  // namespace encoderd

@@ -51,6 +51,10 @@ absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
 absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
                    const InspectAnswer& result, WrittenAnswer* written);
 
+// The answer to a request of EmbedStream that failed.
+grpc::ByteBuffer WriteError(const std::string& request_id,
+                            const absl::Status& published);
+
 // What GetModel reports about a model.
 void Fill(const ServedModel& served, const RequestLimits& limits,
           v1::Model* model);

@@ -10,17 +10,10 @@
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
 #include "server/rpc/convert.h"
-#include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
 namespace {
-
-absl::Status NoRequestId() {
-  return BadOption("request_id",
-                   "is empty; every request of a stream needs one", "",
-                   "1 to 128 bytes");
-}
 
 // `published`, with the number of the request that it is of.
 absl::Status WithIndex(const absl::Status& published, int64_t index) {
@@ -29,11 +22,6 @@ absl::Status WithIndex(const absl::Status& published, int64_t index) {
   return WithRetryPause(
       MakeError(published.code(), published.message(), detail),
       GetRetryPause(published));
-}
-
-// The approximate size of the answer: four bytes per value.
-int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
-  return inputs * job.info().config.dimensions() * 4;
 }
 
 }  // namespace
@@ -57,9 +45,11 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
     }
   }
   if (!admitted.ok()) {
-    metrics->Answered(environment.metrics->NoModel(), admitted.code(),
-                      ReasonOf(admitted), absl::ZeroDuration(),
-                      IsCallerFull(admitted));
+    if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {
+      stream->uncounted_ = admitted;
+    } else {
+      stream->CountRefusal(admitted);
+    }
     stream->End(admitted);
   }
   stream->Pump();
@@ -122,15 +112,13 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   if (!status.ok()) return status;
   const auto named = environment_.api.models->Find(request.model);
   if (named.ok()) *model = *named;
-  if (request.request_id.empty()) return NoRequestId();
-  const auto inputs = static_cast<int64_t>(request.inputs.size());
+  if (request.request_id.empty()) return NoRequestIdError();
   auto job = EmbedJob::Make(environment_.api, std::move(request));
   if (!job.ok()) return job.status();
 
   auto held =
       std::make_shared<Held>(Held{*std::move(job), arrival, 0, nullptr});
-  held->bytes =
-      static_cast<int64_t>(bytes.Length()) + AnswerBytes(inputs, held->job);
+  held->bytes = static_cast<int64_t>(bytes.Length()) + held->job.AnswerBytes();
   int64_t id = 0;
   {
     absl::MutexLock lock(&mu_);
@@ -202,13 +190,14 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
 
 void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
                               const absl::Status& published) {
-  v1::EmbedResponse response;
-  response.set_request_id(request_id);
-  *response.mutable_error() = ToRpcStatus(published);
-  const grpc::ByteBuffer answer = SerializeMessage(response);
-  environment_.unread->AddError(shared_from_this(), context_.connection(),
-                                static_cast<int64_t>(answer.Length()),
-                                absl::Now());
+  grpc::ByteBuffer answer = WriteError(request_id, published);
+  const absl::Status room = environment_.unread->Add(
+      shared_from_this(), context_.connection(),
+      static_cast<int64_t>(answer.Length()), absl::Now());
+  if (!room.ok()) {
+    End(room);
+    answer.Clear();
+  }
   Push(id, answer);
 }
 
@@ -235,6 +224,13 @@ void EmbedStream::Count(const ServedModel* model, const absl::Status& published,
                             published.code(), reason, arrival.time, now, work});
 }
 
+void EmbedStream::CountRefusal(const absl::Status& refusal) const {
+  const bool cancelled = refusal.code() == absl::StatusCode::kCancelled;
+  metrics_->Answered(environment_.metrics->NoModel(), refusal.code(),
+                     cancelled ? "" : ReasonOf(refusal), absl::ZeroDuration(),
+                     IsCallerFull(refusal));
+}
+
 void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
   bool dropped = false;
   {
@@ -243,7 +239,7 @@ void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
       held_bytes_ -= at->second->bytes;
       held_.erase(at);
     }
-    dropped = gone_;
+    dropped = gone_ || !answer.Valid();
     if (!dropped) {
       held_bytes_ += static_cast<int64_t>(answer.Length());
       answers_.push_back(std::move(answer));
@@ -394,6 +390,10 @@ void EmbedStream::OnDone() {
   context_.Over();
   environment_.unread->RemoveAll(this);
   environment_.streams->Remove(this);
+  if (!uncounted_.ok()) {
+    absl::MutexLock lock(&mu_);
+    CountRefusal(gone_ ? absl::CancelledError() : uncounted_);
+  }
   const std::shared_ptr<EmbedStream> last = std::move(self_);
 }
 

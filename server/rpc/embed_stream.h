@@ -10,7 +10,8 @@
 // also if its bytes do not parse, as long as they contain its request_id. Other
 // bytes that are not a message end the stream: a caller that sends them cannot
 // match answers either. An error without a request_id has the request's number
-// in the stream instead (request_index).
+// in the stream instead (request_index). An error that unread answers leave no
+// room for ends the stream: its caller has others to read.
 //
 // Thread rule: mu_ synchronizes gRPC's reactions and the pipeline's threads;
 // one thread at a time starts operations on the stream (Pump), without the
@@ -92,16 +93,20 @@ class EmbedStream final
   absl::Status Submit(const grpc::ByteBuffer& bytes, const Arrival& arrival,
                       const ServedModel** model);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
-  // `id` as in Push.
+  // `id` as in Push. If unread answers leave no room even for an error, it ends
+  // the stream with that: QUEUE_FULL.
   void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
   // model: null if none took the request.
   void Count(const ServedModel* model, const absl::Status& published,
              const Arrival& arrival, const CallWork& work = {}) const;
+  // The stream itself, of no model; or CANCELLED.
+  void CountRefusal(const absl::Status& refusal) const;
   // A request is in flight between the two.
   void Enter();
   void Leave();
   // An answer, counted as unread, for the transport; `id` of its request or -1.
+  // Without a buffer (not Valid) the request ends unanswered.
   void Push(int64_t id, grpc::ByteBuffer answer);
   void Gone();
   void End(const absl::Status& status);
@@ -117,6 +122,9 @@ class EmbedStream final
   CallContext context_;
   std::string traceparent_;            // of a server that traces
   std::shared_ptr<EmbedStream> self_;  // until OnDone
+  // A refusal for want of a token, to be counted in OnDone: as CANCELLED if the
+  // caller is gone: its token may have been in headers that were cut short.
+  absl::Status uncounted_;
 
   // Each used by one operation in progress.
   grpc::ByteBuffer incoming_;

@@ -87,7 +87,8 @@ ParseLimits LimitsOf(const CallEnvironment& environment) {
 // Parses `bytes` into `request`, a message whose only list is `inputs`.
 // bad_texts: if not null, an input that is not UTF-8 is not an error here: the
 // request has an input without content in its place, and *bad_texts has the
-// error (by index).
+// error (by index); if there are more than an answer has room for, the first is
+// an error here.
 absl::Status ParseInputs(const CallEnvironment& environment,
                          const grpc::ByteBuffer& bytes,
                          google::protobuf::Message* request,
@@ -102,8 +103,10 @@ absl::Status ParseInputs(const CallEnvironment& environment,
   const absl::Status parsed = ParseChecked(bytes, request);
   if (parsed.ok() || bad_texts == nullptr) return parsed;
   std::string mended;
+  const int64_t most =
+      environment.api.limits.max_answer_bytes / kLeastErrorBytes;
   if (ReasonOf(parsed) == "INVALID_UTF8" &&
-      EmptyInvalidEntries(bytes, *request->GetDescriptor(), kInputsField,
+      EmptyInvalidEntries(bytes, *request->GetDescriptor(), kInputsField, most,
                           &mended, bad_texts) &&
       request->ParseFromString(mended)) {
     return absl::OkStatus();
@@ -119,7 +122,7 @@ std::vector<int32_t> ToIds(
   return {from.begin(), from.end()};
 }
 
-Input ToInput(int64_t index, v1::Input* input) {
+Input ToInput(v1::Input* input) {
   switch (input->content_case()) {
     case v1::Input::kText:
       return TextInput{std::move(*input->mutable_text())};
@@ -133,9 +136,9 @@ Input ToInput(int64_t index, v1::Input* input) {
     case v1::Input::CONTENT_NOT_SET:
       break;
   }
-  const absl::Status error =
+  static const absl::Status kNoContent =
       EmptyInputError("the input has no content: set text, pair or tokens");
-  return RefusedInput{MakeInputFault(index, "", error).status};
+  return RefusedInput{kNoContent, 0, /*complete=*/false};
 }
 
 // bad_texts: by index.
@@ -148,7 +151,7 @@ std::vector<Input> ToInputs(
     if (bad != bad_texts.end() && bad->index == i) {
       converted[i] = RefusedInput{std::move(bad++->status)};
     } else {
-      converted[i] = ToInput(i, inputs->Mutable(i));
+      converted[i] = ToInput(inputs->Mutable(i));
     }
   }
   return converted;

@@ -36,12 +36,6 @@ absl::Status UnreadAnswers::Add(const std::shared_ptr<AnsweringCall>& call,
   return status;
 }
 
-void UnreadAnswers::AddError(const std::shared_ptr<AnsweringCall>& call,
-                             uint64_t caller, int64_t bytes, absl::Time now) {
-  absl::MutexLock lock(&mu_);
-  Put(call, caller, bytes, now);
-}
-
 void UnreadAnswers::Put(const std::shared_ptr<AnsweringCall>& call,
                         uint64_t caller, int64_t bytes, absl::Time now) {
   Entry& entry = entries_[call.get()];

@@ -5,7 +5,8 @@
 //  - calls whose answer nobody read for kPatience are cut (reset), the oldest
 //    first, until the rest fits.
 // So an answer always goes to a connection that reads, and callers that read
-// nothing hold the limit and one answer each.
+// nothing hold the limit and one answer each. The error of a request of a
+// stream is an answer like others; the status that ends a call is not counted.
 //
 // Thread-safe. Add and Remove are on the way of every answer: one short lock.
 #ifndef ENCODERD_SERVER_RPC_UNREAD_ANSWERS_H_
@@ -44,9 +45,6 @@ class UnreadAnswers {
   // (unread_answer_bytes, limit): the limit is reached.
   absl::Status Add(const std::shared_ptr<AnsweringCall>& call, uint64_t caller,
                    int64_t bytes, absl::Time now);
-  // The same for an error, which is small and always sent.
-  void AddError(const std::shared_ptr<AnsweringCall>& call, uint64_t caller,
-                int64_t bytes, absl::Time now);
   // This many bytes of its answers were read: its time starts again.
   void Remove(AnsweringCall* call, int64_t bytes, absl::Time now);
   // The call is over.

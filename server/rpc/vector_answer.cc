@@ -59,6 +59,11 @@ uint8_t* VectorAnswer::Write(const Part& part, uint8_t* to) {
   return part.head->SerializeWithCachedSizesToArray(to);
 }
 
+absl::Status VectorAnswer::CheckSize(int64_t max_bytes,
+                                     absl::string_view field) const {
+  return CheckAnswerSize(static_cast<int64_t>(bytes_), max_bytes, field);
+}
+
 absl::Status VectorAnswer::Serialize(const google::protobuf::Message& rest,
                                      int64_t max_bytes, absl::string_view field,
                                      grpc::ByteBuffer* bytes) const {

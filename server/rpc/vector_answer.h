@@ -37,8 +37,12 @@ class VectorAnswer {
   void Add(const google::protobuf::Message& head, Place place,
            absl::Span<const float> values);
 
+  // REQUEST_TOO_LARGE as in CheckAnswerSize (wire.h), of the entries so far:
+  // whoever builds many heads stops there.
+  absl::Status CheckSize(int64_t max_bytes, absl::string_view field) const;
+
   // `rest`: the answer without its entries. REQUEST_TOO_LARGE as in
-  // CheckAnswerSize (wire.h).
+  // CheckAnswerSize.
   absl::Status Serialize(const google::protobuf::Message& rest,
                          int64_t max_bytes, absl::string_view field,
                          grpc::ByteBuffer* bytes) const;

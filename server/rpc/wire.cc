@@ -213,7 +213,8 @@ absl::Status ExplainParseFailure(absl::string_view bytes,
 
 bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
                          const google::protobuf::Descriptor& type, int number,
-                         std::string* mended, std::vector<InputFault>* bad) {
+                         int64_t most, std::string* mended,
+                         std::vector<InputFault>* bad) {
   const FieldDescriptor* field = type.FindFieldByNumber(number);
   grpc::Slice slice;
   if (field == nullptr || !bytes.DumpToSingleSlice(&slice).ok()) return false;
@@ -237,7 +238,8 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
     const auto end = static_cast<size_t>(stream->CurrentPosition());
     if (status.ok()) {
       mended->append(all.data() + begin, end - begin);
-    } else if (GetErrorDetail(status)->reason != "INVALID_UTF8") {
+    } else if (GetErrorDetail(status)->reason != "INVALID_UTF8" ||
+               static_cast<int64_t>(bad->size()) == most) {
       return false;
     } else {
       mended->append(all.data() + begin, at - begin);

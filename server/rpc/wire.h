@@ -43,10 +43,12 @@ absl::Status ExplainParseFailure(absl::string_view bytes,
 // For a message that did not parse: the same bytes but every entry of the
 // repeated message field `number` at the top level that contains a text which
 // is not UTF-8 is emptied; *bad has their indexes and errors (those of
-// ParseMessage). False: the bytes are invalid in another way.
+// ParseMessage). False: the bytes are invalid in another way, or more than
+// `most` entries are.
 bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
                          const google::protobuf::Descriptor& type, int number,
-                         std::string* mended, std::vector<InputFault>* bad);
+                         int64_t most, std::string* mended,
+                         std::vector<InputFault>* bad);
 
 // Keeps the Protobuf library from writing a line to standard error for each
 // text that is not UTF-8: callers must not be able to fill the log. Does

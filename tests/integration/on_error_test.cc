@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/inputs.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -186,6 +187,44 @@ TEST(OnErrorCountTest, ErrorsOfAnAnswerThatIsNotSentAreNotCounted) {
   EXPECT_EQ(empty(), 0);
   EXPECT_TRUE(server.Embed(PerInput(TextRequest({"a", ""})), &response).ok());
   EXPECT_EQ(empty(), 1);
+}
+
+// An input of a few bytes costs an error of hundreds.
+TEST_F(OnErrorTest, ErrorsThatDoNotFitIntoAnAnswerAreNotBuilt) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 64 << 10;
+  config.max_inputs_per_request = 1 << 14;
+  TestServer server(FakeModelOptions(), config);
+  const std::string not_utf8 = "\x12\x03\x0a\x01\xff";  // one of `inputs`
+  std::string texts;
+  for (int i = 0; i < 10000; ++i) texts += not_utf8;
+  v1::EmbedRequest no_content;
+  for (int i = 0; i < 10000; ++i) no_content.add_inputs();
+  const std::vector<std::string> empty(10000, "");
+  const auto error = [&server](const std::string& inputs) {
+    return ReadError(server.CallRaw(
+        "Embed", PerInput(v1::EmbedRequest()).SerializeAsString() + inputs));
+  };
+  for (const v1::EmbedRequest& request : {no_content, TextRequest(empty)}) {
+    const RpcError refused = error(request.SerializeAsString());
+    EXPECT_EQ(refused.code, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(refused.reason, "REQUEST_TOO_LARGE");
+    EXPECT_EQ(refused.metadata.at("limit"), "65536");
+    // Not of all of them: it stopped where the answer was full.
+    EXPECT_LT(std::stol(refused.metadata.at("reply_bytes")), 2 * 65536);
+  }
+  EXPECT_EQ(error(texts).reason, "INVALID_UTF8");
+
+  // Found by the tokenizer: written until the answer is full.
+  std::vector<std::string> long_texts(200, Letters(257));
+  const RpcError built = error(TextRequest(long_texts).SerializeAsString());
+  EXPECT_EQ(built.reason, "REQUEST_TOO_LARGE");
+  EXPECT_LT(std::stol(built.metadata.at("reply_bytes")), 65536 + 2048);
+
+  v1::EmbedResponse least;
+  ASSERT_TRUE(server.Embed(PerInput(TextRequest({"", "x"})), &least).ok());
+  EXPECT_GE(static_cast<int64_t>(least.embeddings(0).error().ByteSizeLong()),
+            kLeastErrorBytes);
 }
 
 TEST_F(OnErrorTest, WhatIsWrongWithTheRequestItselfStillFailsTheCall) {

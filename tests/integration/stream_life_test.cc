@@ -1,5 +1,6 @@
 // EmbedStream: callers that do not read, cancel or wait too long; many of them;
 // leaving. The device's gate is in the test's hand.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "server/rpc/embed_stream.h"
 #include "tests/integration/stream_client.h"
+#include "tests/support/raw_http2.h"
 
 namespace encoderd {
 namespace {
@@ -43,6 +45,65 @@ TEST(StreamLifeTest, ACallerThatDoesNotReadIsNotServedAndHoldsUpNobody) {
   EXPECT_EQ(stalled.ReadAll().size(), kRequests);
   writer.join();
   EXPECT_TRUE(stalled.Finish().ok());
+}
+
+// A window of 0: the errors stay here.
+TEST(StreamLifeTest, ErrorsThatNobodyReadsAreBoundedAsAnswersAre) {
+  const v1::EmbedRequest faulty =
+      Request("1", std::vector<std::string>(20, ""));
+  ServerConfig config = TestConfig();
+  config.max_unread_answer_bytes = 16 << 10;
+  TestServer server({}, config);
+  v1::EmbedResponse answer;
+  {
+    Stream reading(&server);
+    ASSERT_TRUE(reading.Write(faulty));
+    ASSERT_TRUE(reading.Read(&answer));
+    EXPECT_EQ(ReadError(answer.error()).reason, "EMPTY_INPUT");
+    reading.HalfClose();
+    EXPECT_TRUE(reading.Finish().ok());
+  }
+  ASSERT_TRUE(Eventually([&] { return server.server().streams() == 0; }));
+  const auto error = static_cast<int64_t>(answer.ByteSizeLong());
+  const int64_t fitting = config.max_unread_answer_bytes / error;
+  ASSERT_GT(fitting, 3);
+
+  const auto streams = static_cast<int>(3 * fitting);
+  RawHttp2 deaf(server.server().grpc_port());
+  for (int i = 0; i < streams; ++i) {
+    deaf.Call("/encoderd.v1.Encoder/EmbedStream", faulty.SerializeAsString());
+  }
+  ASSERT_TRUE(Eventually(
+      [&] { return Streamed(server, "INVALID_ARGUMENT") == 1 + streams; }));
+  // A stream whose error found no room is over.
+  EXPECT_TRUE(Eventually([&] { return server.server().streams() == fitting; }));
+  EXPECT_EQ(
+      TestServer::Sample(server.MetricsText(), "encoderd_unread_answer_bytes"),
+      fitting * error);
+  // Whoever reads has its error.
+  Stream reading(&server);
+  ASSERT_TRUE(reading.Write(faulty));
+  ASSERT_TRUE(reading.Read(&answer));
+  EXPECT_EQ(ReadError(answer.error()).reason, "EMPTY_INPUT");
+}
+
+TEST(StreamLifeTest, AStreamWithoutRoomForAnErrorEndsWithQueueFull) {
+  ServerConfig config = TestConfig();
+  config.max_unread_answer_bytes = 1;
+  TestServer server({}, config);
+  // The first error goes to a connection without others; the second does not.
+  const std::vector<std::string> texts(20, "");
+  RawHttp2 deaf(server.server().grpc_port());
+  const std::string faulty = Request("1", texts).SerializeAsString();
+  deaf.Call("/encoderd.v1.Encoder/EmbedStream", faulty);
+  ASSERT_TRUE(deaf.ReadHeaders());
+  deaf.Call("/encoderd.v1.Encoder/EmbedStream", faulty);
+  const std::string unread = "bytes of answers are unread";
+  while (deaf.ReadHeaders() &&
+         deaf.payload().find(unread) == std::string::npos) {
+  }
+  EXPECT_THAT(deaf.payload(), ::testing::HasSubstr(unread));
+  EXPECT_THAT(deaf.payload(), ::testing::HasSubstr("grpc-retry-pushback-ms"));
 }
 
 TEST(StreamLifeTest, CancelsAtAnyMomentLeaveNothingBehind) {

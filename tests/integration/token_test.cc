@@ -9,6 +9,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/security/credentials.h"
 #include "tests/support/patience.h"
+#include "tests/support/raw_http2.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
@@ -139,6 +140,26 @@ TEST_F(TokenTest, EveryMethodNeedsOne) {
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(ReadError(stream->Finish()).reason, "BEARER_TOKEN_UNKNOWN");
   EXPECT_EQ(Rejections("BEARER_TOKEN_UNKNOWN"), 1);
+}
+
+// A token that was on its way when the connection broke is not missing.
+TEST_F(TokenTest, AStreamWhoseHeadersAreCutShortIsNotRefused) {
+  Start();
+  RawHttp2 broken(server_->server().grpc_port());
+  broken.CutHeadersOf("/encoderd.v1.Encoder/EmbedStream");
+  EXPECT_TRUE(Eventually([&] {
+    return TestServer::Sample(
+               server_->MetricsText(),
+               "encoderd_requests_total{code=\"CANCELLED\",method="
+               "\"EmbedStream\"}") == 1;
+  }));
+  EXPECT_EQ(Rejections("BEARER_TOKEN_MISSING"), 0);
+  // A caller who stays is.
+  const auto context = Context("");
+  const auto stream = server_->stub().EmbedStream(context.get());
+  EXPECT_EQ(ReadError(stream->Finish()).reason, "BEARER_TOKEN_MISSING");
+  EXPECT_TRUE(
+      Eventually([&] { return Rejections("BEARER_TOKEN_MISSING") == 1; }));
 }
 
 // Before anything is told of the server's state.

@@ -55,11 +55,12 @@ check_fuzz() {
   verdict "0 faults" "$executions executions" test "$code" -eq 0
 }
 
-# What takes too long under ASan and UBSan for .ci/run: whole models on the
-# emulated card, its schedules, many batches.
+# What takes too long under ASan and UBSan for .ci/run: whole models and
+# attention on the emulated card, its schedules, many batches.
 check_asan() {
   local log=$work/asan.log code
-  local tests="batch_invariance_test cuda_full_batch_test cuda_schedule_test cuda_whole_model_test"
+  local tests="batch_invariance_test cuda_attention_op_test cuda_full_batch_test"
+  tests+=" cuda_schedule_test cuda_whole_model_test"
   ENCODERD_PRESET=asan ENCODERD_TARGETS=$tests \
     tests/run.sh -R "^(${tests// /|})\$" > "$log" 2>&1
   code=$?

@@ -59,19 +59,7 @@ class RawHttp2 {
                 size_t missing = 0, const Headers& more = {}) {
     const uint32_t stream = next_stream_;
     next_stream_ += 2;
-    std::string headers;
-    Headers all = {{":method", "POST"}, {":scheme", "http"},
-                   {":path", path},     {":authority", "test"},
-                   {"te", "trailers"},  {"content-type", "application/grpc"}};
-    all.insert(all.end(), more.begin(), more.end());
-    for (const auto& [name, value] : all) {
-      // Literal, without indexing, lengths below 127.
-      headers += '\0';
-      headers += static_cast<char>(name.size()) + name;
-      headers += static_cast<char>(value.size()) + value;
-    }
-    constexpr uint8_t kEndHeaders = 4;
-    SendFrame(kHeaders, kEndHeaders, stream, headers);
+    SendFrame(kHeaders, kEndHeaders, stream, HeaderBlock(path, more));
     SendFrame(
         kData, 0, stream,
         std::string(1, '\0') + Number(message.size() + missing, 4) + message);
@@ -85,6 +73,14 @@ class RawHttp2 {
   // From now on its answers may come.
   void Widen(uint32_t stream) {
     SendFrame(kWindowUpdate, 0, stream, Number(1 << 20, 4));
+  }
+  // Calls with headers that are cut short, and sends no more.
+  void CutHeadersOf(const std::string& path) {
+    const std::string headers = HeaderBlock(path, {{"authorization", "Bea"}});
+    constexpr size_t kMissing = 8;
+    Send(FrameHead(kHeaders, kEndHeaders, next_stream_, headers.size()) +
+         headers.substr(0, headers.size() - kMissing));
+    EXPECT_EQ(shutdown(fd_, SHUT_WR), 0);
   }
   void Ping() { SendFrame(kPing, 0, 0, std::string(8, 'p')); }
   // The caller's side ends without more.
@@ -119,6 +115,27 @@ class RawHttp2 {
   const std::string& payload() const { return payload_; }
 
  private:
+  static constexpr uint8_t kEndHeaders = 4;
+
+  static std::string HeaderBlock(const std::string& path, const Headers& more) {
+    std::string headers;
+    Headers all = {{":method", "POST"}, {":scheme", "http"},
+                   {":path", path},     {":authority", "test"},
+                   {"te", "trailers"},  {"content-type", "application/grpc"}};
+    all.insert(all.end(), more.begin(), more.end());
+    for (const auto& [name, value] : all) {
+      // Literal, without indexing, lengths below 127.
+      headers += '\0';
+      headers += static_cast<char>(name.size()) + name;
+      headers += static_cast<char>(value.size()) + value;
+    }
+    return headers;
+  }
+  static std::string FrameHead(uint8_t type, uint8_t flags, uint32_t stream,
+                               size_t size) {
+    return Number(size, 3) + static_cast<char>(type) +
+           static_cast<char>(flags) + Number(stream, 4);
+  }
   static int Connect(int port, const char* from) {
     const int fd = NewTcpSocket();
     EXPECT_NE(BindLoopback(fd, from), 0);
@@ -134,8 +151,7 @@ class RawHttp2 {
   }
   void SendFrame(uint8_t type, uint8_t flags, uint32_t stream,
                  const std::string& payload) {
-    Send(Number(payload.size(), 3) + static_cast<char>(type) +
-         static_cast<char>(flags) + Number(stream, 4) + payload);
+    Send(FrameHead(type, flags, stream, payload.size()) + payload);
   }
   void Send(const std::string& bytes) {
     EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),

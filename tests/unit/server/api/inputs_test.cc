@@ -112,5 +112,39 @@ TEST(InputsTest, WithErrorsPerInputARefusedListKeepsItsTokenCount) {
   EXPECT_EQ(std::get<RefusedInput>(inputs[3]).token_count, 0);
 }
 
+TEST(InputsTest, AnIncompleteRefusalGetsItsPlace) {
+  const RefusedInput refused{EmptyInputError("the input has no content"), 0,
+                             false};
+  std::vector<Input> inputs = {TextInput{"a"}, refused};
+  const absl::Status status = Check(inputs);
+  EXPECT_EQ(status.message(), "inputs[1] has no content");
+  EXPECT_EQ(DetailOf(status).field, "inputs[1]");
+  ASSERT_TRUE(CheckInputs({"", Limits(), true}, &inputs).ok());
+  EXPECT_TRUE(std::get<RefusedInput>(inputs[1]).complete);
+  EXPECT_EQ(std::get<RefusedInput>(inputs[1]).error, status);
+}
+
+TEST(InputsTest, ErrorsThatNoAnswerHasRoomForAreNotBuilt) {
+  const InputRules rules = {"", Limits(), true, 3 * kLeastErrorBytes};
+  std::vector<Input> three(3, TextInput{""});
+  EXPECT_TRUE(CheckInputs(rules, &three).ok());
+  std::vector<Input> many(1000, TextInput{""});
+  const ErrorDetail detail = DetailOf(CheckInputs(rules, &many));
+  EXPECT_EQ(detail.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(detail.field, "inputs");
+  EXPECT_EQ(detail.metadata.at("reply_bytes"),
+            std::to_string(4 * kLeastErrorBytes));
+  EXPECT_TRUE(std::holds_alternative<TextInput>(many[3]));
+}
+
+TEST(InputsTest, AfterTheFirstFaultsTheOthersAreOnlyCounted) {
+  const ErrorDetail detail =
+      DetailOf(Check(std::vector<Input>(1000, TextInput{""})));
+  EXPECT_EQ(detail.violations.size(), static_cast<size_t>(kMaxViolations));
+  EXPECT_EQ(detail.metadata.at("more_inputs"), "999");
+  EXPECT_EQ(detail.metadata.at("omitted_violations"),
+            std::to_string(1000 - kMaxViolations));
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -110,6 +110,9 @@ TEST(VectorAnswerTest, AboveTheLimitThereIsNoAnswer) {
   const v1::Embedding head;
   VectorAnswer answer(v1::EmbedResponse::kEmbeddingsFieldNumber, 1);
   answer.Add(head, kPacked, values);  // 4 and 32 bytes
+  EXPECT_TRUE(answer.CheckSize(36, "inputs").ok());
+  EXPECT_EQ(answer.CheckSize(35, "inputs").code(),
+            absl::StatusCode::kInvalidArgument);
   grpc::ByteBuffer bytes;
   const v1::EmbedResponse rest;
   EXPECT_TRUE(answer.Serialize(rest, 36, "inputs", &bytes).ok());

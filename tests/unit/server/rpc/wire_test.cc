@@ -179,7 +179,7 @@ TEST(WireTest, EmptiesTheEntriesThatAreNotUtf8AndLeavesTheRest) {
   }
   std::string mended;
   std::vector<InputFault> bad;
-  ASSERT_TRUE(EmptyInvalidEntries(Crumbs(bytes), *request.GetDescriptor(), 2,
+  ASSERT_TRUE(EmptyInvalidEntries(Crumbs(bytes), *request.GetDescriptor(), 2, 2,
                                   &mended, &bad));
   ASSERT_EQ(bad.size(), 2u);
   EXPECT_EQ(bad[0].index, 1);
@@ -189,6 +189,10 @@ TEST(WireTest, EmptiesTheEntriesThatAreNotUtf8AndLeavesTheRest) {
   request.mutable_inputs(1)->Clear();
   request.mutable_inputs(2)->Clear();
   EXPECT_EQ(mended, request.SerializeAsString());
+  bad.clear();
+  EXPECT_FALSE(EmptyInvalidEntries(Crumbs(bytes), *request.GetDescriptor(), 2,
+                                   1, &mended, &bad));
+  EXPECT_EQ(bad.size(), 1u);
 }
 
 TEST(WireTest, MendsAnyBytesWithoutLosingAnEntry) {
@@ -206,8 +210,8 @@ TEST(WireTest, MendsAnyBytesWithoutLosingAnEntry) {
     }
     std::string mended;
     std::vector<InputFault> bad;
-    if (!EmptyInvalidEntries(Bytes(bytes), *request.GetDescriptor(), 2, &mended,
-                             &bad)) {
+    if (!EmptyInvalidEntries(Bytes(bytes), *request.GetDescriptor(), 2, 2,
+                             &mended, &bad)) {
       continue;
     }
     ++mended_some;

@@ -1,11 +1,9 @@
 #include "engine/encoder_session.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/requested_outputs.h"
 
@@ -378,8 +376,8 @@ absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
   absl::StatusOr<std::unique_ptr<Executor>> executor =
       device.NewExecutor(sizes);
   if (!executor.ok()) return executor.status();
-  auto session = absl::make_unique<EncoderSession>(layers, here, tokens,
-                                                   *std::move(executor));
+  auto session = std::make_unique<EncoderSession>(layers, here, tokens,
+                                                  *std::move(executor));
   absl::Status status = session->AllocateScratch(here.max_len);
   if (!status.ok()) return status;
   return std::unique_ptr<Session>(std::move(session));

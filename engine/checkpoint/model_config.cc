@@ -1,8 +1,6 @@
 #include "engine/checkpoint/model_config.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 

@@ -1,8 +1,6 @@
 #include "engine/checkpoint/positions.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,5 @@
 // Words of --device and --dtype -> a Device.
 #include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/cpu/cpu_device.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -116,7 +115,7 @@ class SeveralDevices : public Device {
 
   template <typename Weights, typename PrepareOne>
   absl::StatusOr<std::unique_ptr<Weights>> Prepare(const PrepareOne& prepare) {
-    auto all = absl::make_unique<OnEach<Weights>>();
+    auto all = std::make_unique<OnEach<Weights>>();
     for (const auto& device : devices_) {
       absl::StatusOr<std::unique_ptr<Weights>> one = prepare(device.get());
       TakeNotes();
@@ -145,7 +144,7 @@ class SeveralDevices : public Device {
 
 std::unique_ptr<Device> JoinDevices(
     std::vector<std::unique_ptr<Device>> devices) {
-  return absl::make_unique<SeveralDevices>(std::move(devices));
+  return std::make_unique<SeveralDevices>(std::move(devices));
 }
 
 }  // namespace encoderd

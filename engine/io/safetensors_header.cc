@@ -1,7 +1,6 @@
 #include "engine/io/safetensors_header.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "tests/support/forwarding_device.h"
 
 namespace encoderd {
@@ -60,7 +59,7 @@ class TimedDevice : public ForwardingDevice {
     auto executor = ForwardingDevice::NewExecutor(limits);
     if (!executor.ok()) return executor.status();
     return std::unique_ptr<Executor>(
-        absl::make_unique<TimedExecutor>(*std::move(executor), observe_));
+        std::make_unique<TimedExecutor>(*std::move(executor), observe_));
   }
 
  private:
@@ -71,7 +70,7 @@ class TimedDevice : public ForwardingDevice {
 
 std::unique_ptr<Device> TimeOps(std::unique_ptr<Device> device,
                                 OpObserver observe) {
-  return absl::make_unique<TimedDevice>(std::move(device), std::move(observe));
+  return std::make_unique<TimedDevice>(std::move(device), std::move(observe));
 }
 
 }  // namespace encoderd

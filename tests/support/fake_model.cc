@@ -1,7 +1,6 @@
 #include "tests/support/fake_model.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "absl/memory/memory.h"
 #include "engine/checkpoint/architecture.h"
 
 namespace encoderd {
@@ -159,7 +158,7 @@ IdLimits RandomLimits(const RandomShape& shape) {
 
 std::unique_ptr<WeightSource> RandomCheckpoint(const RandomShape& shape,
                                                uint32_t seed) {
-  return absl::make_unique<RandomSource>(shape, seed);
+  return std::make_unique<RandomSource>(shape, seed);
 }
 
 TokenSequence RandomSequence(int32_t length, const IdLimits& limits,

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/check_rotation.h"
 #include "engine/device/cpu/cpu_executor.h"
@@ -102,12 +101,12 @@ class CpuDevice : public Device {
     product_bytes_ =
         std::max(product_bytes_, product->scratch_bytes(kProductRows));
     return std::unique_ptr<DeviceLinear>(
-        absl::make_unique<CpuLinear>(*std::move(product)));
+        std::make_unique<CpuLinear>(*std::move(product)));
   }
 
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
                                                           float eps) override {
-    auto norm = absl::make_unique<CpuNorm>(std::move(weights));
+    auto norm = std::make_unique<CpuNorm>(std::move(weights));
     norm->norm = RefTo(norm->memory, eps);
     return std::unique_ptr<DeviceNorm>(std::move(norm));
   }
@@ -115,7 +114,7 @@ class CpuDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) override {
     const DType dtype = MakeDTypesOne(&weights);
-    auto embeddings = absl::make_unique<CpuEmbeddings>(std::move(weights));
+    auto embeddings = std::make_unique<CpuEmbeddings>(std::move(weights));
     const EmbeddingWeights& held = embeddings->memory;
     const auto rows = [](const HostTable& table) {
       return table.rows == 0 ? nullptr : table.data();
@@ -134,7 +133,7 @@ class CpuDevice : public Device {
       std::copy_n(biases.Row(head), biases.cols,
                   rows.data.begin() + head * rows.cols);
     }
-    auto prepared = absl::make_unique<CpuAttentionBias>(std::move(rows));
+    auto prepared = std::make_unique<CpuAttentionBias>(std::move(rows));
     prepared->bias = prepared->memory.data.data() + biases.cols / 2;
     prepared->bias_stride = static_cast<int32_t>(prepared->memory.cols);
     return std::unique_ptr<DeviceAttentionBias>(std::move(prepared));
@@ -144,7 +143,7 @@ class CpuDevice : public Device {
       HostMatrix cos, HostMatrix sin) override {
     const absl::Status status = CheckRotation(cos, sin, sizes_);
     if (!status.ok()) return status;
-    auto rotation = absl::make_unique<CpuRotation>(
+    auto rotation = std::make_unique<CpuRotation>(
         std::make_pair(std::move(cos), std::move(sin)));
     rotation->cos = rotation->memory.first.data.data();
     rotation->sin = rotation->memory.second.data.data();
@@ -192,7 +191,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
                      " is not supported on a CPU; choose fp32 or bf16"));
   }
   return std::unique_ptr<Device>(
-      absl::make_unique<CpuDevice>(dtype, isa, nullptr, std::move(team)));
+      std::make_unique<CpuDevice>(dtype, isa, nullptr, std::move(team)));
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
@@ -207,7 +206,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
         "int8 products need at least avx512; device \"cpu:", IsaName(isa),
         "\" excludes it; choose device cpu or cpu:avx512, or products dtype"));
   }
-  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(
       DType::kBF16, isa, Int8ProductsFor(isa), std::move(team)));
 }
 

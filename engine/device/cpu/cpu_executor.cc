@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/pooling.h"
 #include "engine/device/cpu/aligned_buffer.h"
@@ -320,7 +319,7 @@ void CpuExecutor::Do(const PoolOp& op) {
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
     const Kernels& kernels, const ExecutorLimits& limits, int64_t product_bytes,
     Team* team) {
-  auto executor = absl::make_unique<CpuExecutor>(kernels, limits, team);
+  auto executor = std::make_unique<CpuExecutor>(kernels, limits, team);
   const absl::Status status = executor->TakeScratch(product_bytes);
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));

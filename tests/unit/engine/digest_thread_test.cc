@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <memory>
-#include <string>
 
 #include "engine/checkpoint/model_config.h"
 #include "tests/support/random_checkpoint.h"

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/check_rotation.h"
 #include "engine/device/cuda/host/cuda_executor.h"
@@ -95,7 +94,7 @@ class CudaDevice : public Device {
       const LinearWeights& weights, Activation activation) override;
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
                                                           float eps) override {
-    auto norm = absl::make_unique<CudaNorm>();
+    auto norm = std::make_unique<CudaNorm>();
     absl::Status status =
         Put(weights, eps, &norm->gain, &norm->bias, &norm->norm);
     if (!status.ok()) return status;
@@ -105,7 +104,7 @@ class CudaDevice : public Device {
       EmbeddingWeights weights, float eps) override;
   absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
       HostMatrix biases) override {
-    auto bias = absl::make_unique<CudaAttentionBias>();
+    auto bias = std::make_unique<CudaAttentionBias>();
     absl::Status status =
         Put(biases.data, DType::kF32, "attention's biases", &bias->values);
     if (!status.ok()) return status;
@@ -118,7 +117,7 @@ class CudaDevice : public Device {
       HostMatrix cos, HostMatrix sin) override {
     absl::Status status = CheckRotation(cos, sin, sizes_);
     if (!status.ok()) return status;
-    auto rotation = absl::make_unique<CudaRotation>();
+    auto rotation = std::make_unique<CudaRotation>();
     status =
         Put(cos.data, DType::kF32, "a rotation's cosines", &rotation->cosines);
     status.Update(
@@ -268,7 +267,7 @@ void ActivateApart(Activation activation, CudaLinear* linear,
 
 absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
     const LinearWeights& weights, Activation activation) {
-  auto linear = absl::make_unique<CudaLinear>();
+  auto linear = std::make_unique<CudaLinear>();
   ProductArgs args;
   args.element = dtype();
   args.in = weights.weight.cols;
@@ -307,7 +306,7 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
 
 absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
     EmbeddingWeights weights, float eps) {
-  auto tables = absl::make_unique<CudaEmbeddings>();
+  auto tables = std::make_unique<CudaEmbeddings>();
   absl::Status status = Put(weights.token, "the token table", &tables->token);
   status.Update(Put(weights.position, "the position table", &tables->position));
   status.Update(Put(weights.segment, "the segment table", &tables->segment));
@@ -389,7 +388,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     if (code == 0) code = KernelsPtxVersion(&version);
     context->overlaps = code == 0 && version >= 10 * kLeastOverlapMajor;
   }
-  return std::unique_ptr<Device>(absl::make_unique<CudaDevice>(
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(
       std::move(context), std::move(products), card, std::move(agreement)));
 }
 

@@ -1,7 +1,6 @@
 #include "engine/device/cuda/host/norm_proof.h"
 
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/host/cuda_device.h"
 #include "engine/device/cuda/products/gelu_products.h"
@@ -84,9 +83,9 @@ absl::StatusOr<std::unique_ptr<ProductFactory>> NewProducts(
   if (!plain.ok()) return plain.status();
   const auto tuned = [&](std::unique_ptr<AlgorithmLibrary> library) {
     std::shared_ptr<TuningStore> store = stores->Of(library->name());
-    return absl::make_unique<TunedProducts>(std::move(library),
-                                            std::move(store), runtime, ordinal,
-                                            most_rows, stores->agreement);
+    return std::make_unique<TunedProducts>(std::move(library), std::move(store),
+                                           runtime, ordinal, most_rows,
+                                           stores->agreement);
   };
   std::unique_ptr<ProductFactory> products = tuned(*std::move(plain));
   if (libraries.fused == nullptr) return products;
@@ -94,7 +93,7 @@ absl::StatusOr<std::unique_ptr<ProductFactory>> NewProducts(
       libraries.fused(card);
   if (absl::IsUnimplemented(fused.status())) return products;
   if (!fused.ok()) return fused.status();
-  return std::unique_ptr<ProductFactory>(absl::make_unique<GeluProducts>(
+  return std::unique_ptr<ProductFactory>(std::make_unique<GeluProducts>(
       std::move(products), tuned(*std::move(fused)), runtime, ordinal,
       most_rows, stores->agreement));
 }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/products/cublaslt_descriptions.h"
 
@@ -288,7 +287,7 @@ class CublasLtLibrary : public AlgorithmLibrary {
                        algorithm.size()));
     }
     std::memcpy(&known, algorithm.data(), sizeof(known));
-    auto product = absl::make_unique<CublasLtProduct>(handle_, args);
+    auto product = std::make_unique<CublasLtProduct>(handle_, args);
     const absl::Status status = product->Describe();
     if (!status.ok()) return status;
     product->Use(known);
@@ -313,7 +312,7 @@ absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary(
       handle->Check(handle->lt.cublasLtCreate(&handle->handle), "a new handle");
   if (!status.ok()) return status;
   return std::unique_ptr<AlgorithmLibrary>(
-      absl::make_unique<CublasLtLibrary>(std::move(handle)));
+      std::make_unique<CublasLtLibrary>(std::move(handle)));
 }
 
 }  // namespace cuda

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -140,7 +139,7 @@ class CutlassLibrary : public AlgorithmLibrary {
     if (!tile.ok()) return tile.status();
     const absl::Status checked = CheckTile(args, **tile, kCheckedRows);
     if (!checked.ok()) return checked;
-    return std::unique_ptr<Product>(absl::make_unique<CutlassProduct>(
+    return std::unique_ptr<Product>(std::make_unique<CutlassProduct>(
         parts_, **tile, ArgsOf(args, parts_->processors)));
   }
 
@@ -208,7 +207,7 @@ absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCutlassLibraryOf(
         card.compute_major, ".", card.compute_minor));
   }
   return std::unique_ptr<AlgorithmLibrary>(
-      absl::make_unique<CutlassLibrary>(std::move(parts)));
+      std::make_unique<CutlassLibrary>(std::move(parts)));
 }
 
 }  // namespace cuda

@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/host/memory.h"
 
@@ -80,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Product>> TunedProducts::Create(
     }
     parts[bucket] = product;
   }
-  return std::unique_ptr<Product>(absl::make_unique<BucketedProduct>(
+  return std::unique_ptr<Product>(std::make_unique<BucketedProduct>(
       std::move(parts), most_rows_, choice.adds_residual));
 }
 

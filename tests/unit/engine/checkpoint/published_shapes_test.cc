@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/batch.h"

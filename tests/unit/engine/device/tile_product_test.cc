@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"

@@ -1,6 +1,5 @@
 // The sum that LayerNorm keeps of what it normalizes: the residual stream of a
 // model whose norms come first.
-#include <cmath>
 
 #include "tests/unit/engine/device/cuda/test_card.h"
 

@@ -107,6 +107,7 @@ int64_t PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
     NormalText& normal = own->normal;
     normal.Assign(source, begin, offsets, limit - before);
     normalizer_.Apply(&normal, &own->normalizer);
+    own->normalizer.Shrink();  // before the model takes memory
     const int64_t so_far = before + normal.wanted_bytes();
     if (so_far > limit) return so_far;
     if (added().normalized.empty()) {
@@ -150,7 +151,7 @@ int64_t PipelineTokenizer::EncodePart(absl::string_view text, TextRange part,
   if (words.text->exceeded()) return words.text->wanted_bytes();
   const size_t needed = scratch->count + words.text->text().size() +
                         static_cast<size_t>(WordCache::kMaxIds);
-  if (scratch->ids.size() < needed) scratch->ids.resize(2 * needed);
+  if (scratch->ids.size() < needed) scratch->ids.resize(needed + needed / 4);
   if (!offsets) {
     EncodeWords(words, scratch);
     return 0;

@@ -1,18 +1,15 @@
 #include "engine/tokenizer/composed_tokenizer.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
+#include "engine/tokenizer/normal_text.h"
 #include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {
-
-// Offsets are 32-bit.
-constexpr int64_t kMaxTextBytes = std::numeric_limits<int32_t>::max() - 4096;
 
 // The text of field "text", "first" or "second", for a message.
 std::string TextOf(absl::string_view field) {
@@ -31,6 +28,21 @@ absl::Status NotUtf8(absl::string_view field, int64_t offset, size_t bytes) {
                    detail);
 }
 
+absl::Status GrowsTooLarge(absl::string_view field, size_t bytes,
+                           int64_t normal_bytes) {
+  const int64_t limit = NormalText::Limit(static_cast<int64_t>(bytes));
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat(TextOf(field), " has ", bytes, " bytes, and at least ",
+                   normal_bytes, " after normalization; at most ", limit,
+                   " are allowed: split it"),
+      {"REQUEST_TOO_LARGE",
+       {{"text_bytes", absl::StrCat(bytes)},
+        {"normalized_bytes", absl::StrCat(normal_bytes)},
+        {"limit", absl::StrCat(limit)}},
+       std::string(field)});
+}
+
 }  // namespace
 
 void ComposedTokenizer::Scratch::Shrink() {
@@ -46,17 +58,18 @@ absl::Status ComposedTokenizer::EncodeOne(absl::string_view text,
                                           absl::string_view field, bool offsets,
                                           Scratch* scratch,
                                           TextIds* out) const {
-  if (static_cast<int64_t>(text.size()) > kMaxTextBytes) {
+  if (static_cast<int64_t>(text.size()) > NormalText::kMaxBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(TextOf(field), " has ", text.size(),
-                     " bytes; a text has at most ", kMaxTextBytes));
+                     " bytes; a text has at most ", NormalText::kMaxBytes));
   }
   const std::optional<int64_t> invalid = utf8::FindInvalid(text);
   if (invalid.has_value()) return NotUtf8(field, *invalid, text.size());
   out->offsets.clear();
   added_.raw.Split(text, &scratch->pieces);
-  EncodeText(text, offsets, scratch, out);
-  return absl::OkStatus();
+  const int64_t too_large = EncodeText(text, offsets, scratch, out);
+  return too_large == 0 ? absl::OkStatus()
+                        : GrowsTooLarge(field, text.size(), too_large);
 }
 
 absl::Status ComposedTokenizer::Encode(absl::string_view text,

@@ -70,9 +70,11 @@ class ComposedTokenizer : public Tokenizer {
   absl::Status Validate() const { return post_.pieces.Validate(vocab_size()); }
 
   // Fills *out, one of scratch->texts, whose offsets are empty. `text` is
-  // well-formed UTF-8 and scratch->pieces what added().raw makes of it.
-  virtual void EncodeText(absl::string_view text, bool offsets,
-                          Scratch* scratch, TextIds* out) const = 0;
+  // well-formed UTF-8 and scratch->pieces what added().raw makes of it. Returns
+  // 0; or, of a text that grows beyond NormalText::Limit, to how many bytes at
+  // least.
+  virtual int64_t EncodeText(absl::string_view text, bool offsets,
+                             Scratch* scratch, TextIds* out) const = 0;
   virtual const std::vector<std::string>& vocabulary() const = 0;  // [id]
 
   const AddedVocabulary& added() const { return added_; }

@@ -7,8 +7,9 @@
 
 namespace encoderd {
 
-void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked) {
-  Reset(tracked);
+void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked,
+                        int64_t limit) {
+  Reset(tracked, limit);
   text_.assign(text.data(), text.size());
   if (origin == 0 && !text.empty()) {
     utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()), &start_bytes_);
@@ -24,6 +25,7 @@ void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked) {
 }
 
 void NormalText::Append(absl::string_view text, ByteOffset place) {
+  if (!HasRoom(text.size())) return;
   if (place.begin == 0 && start_bytes_ == all().end) {
     start_bytes_ += static_cast<int32_t>(text.size());
   }
@@ -33,6 +35,7 @@ void NormalText::Append(absl::string_view text, ByteOffset place) {
 
 void NormalText::Append(const NormalText& from, TextRange range) {
   const absl::string_view part = from.text(range);
+  if (!HasRoom(part.size())) return;
   if (range.begin < from.start_bytes_ && start_bytes_ == all().end) {
     start_bytes_ += std::min(from.start_bytes_, range.end) - range.begin;
   }

@@ -1,13 +1,16 @@
 // Text on its way through normalizer and pre-tokenizer: bytes and, when they
 // are tracked, the place in the original text that each byte stands for. Which
 // bytes stand for the original's first character is always known; they come
-// first.
+// first. It has a limit: what would exceed it is counted and left out, so that
+// positions stay 32-bit and memory stays bounded.
 //
 // Not thread-safe: a buffer of one thread.
 #ifndef ENCODERD_ENGINE_TOKENIZER_NORMAL_TEXT_H_
 #define ENCODERD_ENGINE_TOKENIZER_NORMAL_TEXT_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,22 +27,42 @@ struct TextRange {
 
 class NormalText {
  public:
+  // Offsets are 32-bit.
+  static constexpr int64_t kMaxBytes =
+      std::numeric_limits<int32_t>::max() - 4096;
+
+  // How far a text of `bytes` may grow. Writing grows threefold at most (Hangul
+  // to NFD, spaces to U+2581); by a factor above 4 only texts of squared words
+  // (U+3316) and Arabic ligatures (U+FDFA: 11) do, which therefore work up to
+  // 1 MiB of result.
+  static int64_t Limit(int64_t bytes) {
+    return std::min(std::max<int64_t>(4 * bytes, 1 << 20), kMaxBytes);
+  }
+
   // Empties it.
-  void Reset(bool tracked) {
+  void Reset(bool tracked, int64_t limit = kMaxBytes) {
     text_.clear();
     places_.clear();
     start_bytes_ = 0;
     tracked_ = tracked;
+    limit_ = static_cast<size_t>(limit);
+    left_out_ = 0;
   }
-  // Well-formed UTF-8 of the original text, which starts there at `origin`.
-  void Assign(absl::string_view text, int32_t origin, bool tracked);
+  // Empties it, for a changed copy of `from`.
+  void ResetLike(const NormalText& from) {
+    Reset(from.tracked_, static_cast<int64_t>(from.limit_));
+  }
+  // Well-formed UTF-8 of the original text, which starts there at `origin`. At
+  // most kMaxBytes; `limit` is for what follows.
+  void Assign(absl::string_view text, int32_t origin, bool tracked,
+              int64_t limit = kMaxBytes);
 
   // All bytes of what is appended stand for `place`.
   void Append(absl::string_view text, ByteOffset place);
   // The same for bytes that do not stand for the original's first character, of
   // a text that is not tracked.
   void AppendLater(absl::string_view text) {
-    text_.append(text.data(), text.size());
+    if (HasRoom(text.size())) text_.append(text.data(), text.size());
   }
   // A part of another text, with its places. Both are tracked or neither.
   void Append(const NormalText& from, TextRange range);
@@ -51,6 +74,12 @@ class NormalText {
   }
   TextRange all() const { return {0, static_cast<int32_t>(text_.size())}; }
   bool tracked() const { return tracked_; }
+  // True if something was left out: all but wanted_bytes() is meaningless then.
+  bool exceeded() const { return left_out_ > 0; }
+  // The bytes that it would have without a limit.
+  int64_t wanted_bytes() const {
+    return static_cast<int64_t>(text_.size()) + left_out_;
+  }
   // How many bytes stand for the original's first character.
   int32_t start_bytes() const { return start_bytes_; }
 
@@ -68,10 +97,18 @@ class NormalText {
   static constexpr ByteOffset kStart{0, 1};
   static constexpr ByteOffset kLater{1, 2};
 
+  bool HasRoom(size_t bytes) {
+    if (text_.size() + bytes <= limit_) return true;
+    left_out_ += static_cast<int64_t>(bytes);
+    return false;
+  }
+
   std::string text_;
   std::vector<ByteOffset> places_;  // [bytes], or empty when not tracked
   int32_t start_bytes_ = 0;
   bool tracked_ = false;
+  size_t limit_ = kMaxBytes;
+  int64_t left_out_ = 0;  // bytes
 };
 
 }  // namespace encoderd

@@ -38,7 +38,7 @@ bool IsAscii(absl::string_view text) {
 bool Apply(const BertNormalizerOptions& step, const NormalText& in,
            NormalText* out, std::vector<NormalChar>* chars) {
   BertNormalize(in.text(), 0, step, chars);
-  out->Reset(in.tracked());
+  out->ResetLike(in);
   char bytes[4];
   for (const NormalChar& x : *chars) {
     // The reference gives what has no source the first character's place.
@@ -57,8 +57,14 @@ bool Apply(const UnicodeFormStep& step, const NormalText& in, NormalText* out,
            std::vector<NormalChar>*) {
   if (IsAscii(in.text())) return false;
   TextChange change(in, out);
-  unicode::Normalize(in.text(), step.form,
-                     [&change](char32_t c, int32_t by) { change.Put(c, by); });
+  bool stop = false;
+  unicode::Normalize(
+      in.text(), step.form,
+      [&](char32_t c, int32_t by) {
+        change.Put(c, by);
+        stop = out->exceeded();
+      },
+      &stop);
   change.Finish();
   return true;
 }
@@ -87,7 +93,7 @@ bool Apply(const LowercaseStep&, const NormalText& in, NormalText* out,
 bool Apply(const StripAccentsStep&, const NormalText& in, NormalText* out,
            std::vector<NormalChar>*) {
   if (IsAscii(in.text())) return false;
-  out->Reset(in.tracked());
+  out->ResetLike(in);
   int32_t done = 0;  // up to here all is put out
   ForEach(in.text(), [&](const Char& x) {
     if (!unicode::IsMark(x.c)) return;
@@ -115,7 +121,7 @@ bool Apply(const StripStep& step, const NormalText& in, NormalText* out,
     if (!space_at(last, &length)) break;
     kept.end = static_cast<int32_t>(last);
   }
-  out->Reset(in.tracked());
+  out->ResetLike(in);
   if (kept.begin < kept.end) out->Append(in, kept);
   return true;
 }
@@ -125,7 +131,7 @@ bool Apply(const PrependStep& step, const NormalText& in, NormalText* out,
   if (in.text().empty()) return false;
   int length = 0;
   utf8::Decode(reinterpret_cast<const uint8_t*>(in.text().data()), &length);
-  out->Reset(in.tracked());
+  out->ResetLike(in);
   out->Append(step.text, in.Place({0, length}));
   out->Append(in, in.all());
   return true;
@@ -147,7 +153,7 @@ bool Apply(const ReplaceStep& step, const NormalText& in, NormalText* out,
       }
     }
     if (run < step.min_run) continue;
-    if (done == 0) out->Reset(in.tracked());
+    if (done == 0) out->ResetLike(in);
     out->Append(in, {done, static_cast<int32_t>(found)});
     done = static_cast<int32_t>(next);
     // What is put there stands for the last byte's character.
@@ -173,12 +179,13 @@ void Normalizer::Apply(NormalText* text, Scratch* scratch) const {
         },
         step);
     if (changed) std::swap(*text, scratch->other);
+    if (text->exceeded()) return;
   }
 }
 
 std::string Normalizer::Apply(const std::string& text) const {
   NormalText normal;
-  normal.Assign(text, 0, false);
+  normal.Assign(text, 0, false, NormalText::Limit(text.size()));
   Scratch scratch;
   Apply(&normal, &scratch);
   return std::string(normal.text());

@@ -56,8 +56,10 @@ class Normalizer {
   explicit Normalizer(std::vector<NormalizerStep> steps)
       : steps_(std::move(steps)) {}
 
+  // Ends at the first step whose result exceeds the text's limit.
   void Apply(NormalText* text, Scratch* scratch) const;
-  // The same for a text alone.
+  // The same for a text alone; of one that grows beyond NormalText::Limit, a
+  // part.
   std::string Apply(const std::string& text) const;
 
  private:

@@ -82,10 +82,12 @@ TokenizerScratchPtr PipelineTokenizer::NewScratch() const {
   return std::make_unique<OwnScratch>(model_->NewScratch());
 }
 
-void PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
-                                   Scratch* scratch, TextIds* out) const {
+int64_t PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
+                                      Scratch* scratch, TextIds* out) const {
   auto* const own = static_cast<OwnScratch*>(scratch);
   own->count = 0;
+  const int64_t limit = NormalText::Limit(static_cast<int64_t>(text.size()));
+  int64_t before = 0;  // bytes of the normalized pieces before this one
   const auto put_token = [own](int32_t id) {
     if (own->ids.size() == own->count) own->ids.resize(2 * own->count + 64);
     own->ids[own->count++] = id;
@@ -103,10 +105,16 @@ void PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
       continue;
     }
     NormalText& normal = own->normal;
-    normal.Assign(source, begin, offsets);
+    normal.Assign(source, begin, offsets, limit - before);
     normalizer_.Apply(&normal, &own->normalizer);
+    own->normalizer.Shrink();  // before the model takes memory
+    const int64_t so_far = before + normal.wanted_bytes();
+    if (so_far > limit) return so_far;
     if (added().normalized.empty()) {
-      EncodePart(text, normal.all(), offsets, own, &out->offsets);
+      const int64_t too_large =
+          EncodePart(text, normal.all(), offsets, own, &out->offsets);
+      if (too_large > 0) return before + too_large;
+      before = so_far;
       continue;
     }
     added().normalized.Split(normal.text(), &own->normal_pieces);
@@ -114,7 +122,9 @@ void PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
       const TextRange range{static_cast<int32_t>(part.begin),
                             static_cast<int32_t>(part.end)};
       if (part.id < 0) {
-        EncodePart(text, range, offsets, own, &out->offsets);
+        const int64_t too_large =
+            EncodePart(text, range, offsets, own, &out->offsets);
+        if (too_large > 0) return before + too_large;
         continue;
       }
       put_token(part.id);
@@ -123,25 +133,28 @@ void PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
                      &out->offsets);
       }
     }
+    before = so_far;
   }
   out->count = static_cast<int64_t>(own->count);
   int32_t* const ids = out->ids.Reserve(out->count);
   if (own->count > 0) {
     std::memcpy(ids, own->ids.data(), own->count * sizeof(int32_t));
   }
+  return 0;
 }
 
-void PipelineTokenizer::EncodePart(absl::string_view text, TextRange part,
-                                   bool offsets, OwnScratch* scratch,
-                                   std::vector<ByteOffset>* places) const {
+int64_t PipelineTokenizer::EncodePart(absl::string_view text, TextRange part,
+                                      bool offsets, OwnScratch* scratch,
+                                      std::vector<ByteOffset>* places) const {
   const PreTokenizer::Words words =
       pre_tokenizer_.Split(scratch->normal, part, &scratch->pre_tokenizer);
+  if (words.text->exceeded()) return words.text->wanted_bytes();
   const size_t needed = scratch->count + words.text->text().size() +
                         static_cast<size_t>(WordCache::kMaxIds);
-  if (scratch->ids.size() < needed) scratch->ids.resize(2 * needed);
+  if (scratch->ids.size() < needed) scratch->ids.resize(needed + needed / 4);
   if (!offsets) {
     EncodeWords(words, scratch);
-    return;
+    return 0;
   }
   for (const TextRange& word : words.words) {
     const absl::string_view bytes = words.text->text(word);
@@ -156,6 +169,7 @@ void PipelineTokenizer::EncodePart(absl::string_view text, TextRange part,
           text, place, places);
     }
   }
+  return 0;
 }
 
 void PipelineTokenizer::EncodeWords(const PreTokenizer::Words& words,

@@ -42,15 +42,16 @@ class PipelineTokenizer : public ComposedTokenizer {
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)) {}
 
-  void EncodeText(absl::string_view text, bool offsets, Scratch* scratch,
-                  TextIds* out) const override;
+  int64_t EncodeText(absl::string_view text, bool offsets, Scratch* scratch,
+                     TextIds* out) const override;
   const std::vector<std::string>& vocabulary() const override {
     return model_->vocabulary();
   }
 
-  // Appends the tokens of a part of scratch->normal.
-  void EncodePart(absl::string_view text, TextRange part, bool offsets,
-                  OwnScratch* scratch, std::vector<ByteOffset>* places) const;
+  // Appends the tokens of a part of scratch->normal. Returns as EncodeText.
+  int64_t EncodePart(absl::string_view text, TextRange part, bool offsets,
+                     OwnScratch* scratch,
+                     std::vector<ByteOffset>* places) const;
   void EncodeWords(const PreTokenizer::Words& words, OwnScratch* scratch) const;
 
   Normalizer normalizer_;

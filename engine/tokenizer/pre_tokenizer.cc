@@ -34,7 +34,7 @@ Words Apply(const ByteLevelSplit& step, const Words& in, const Room& room) {
     CutByteLevel(step, *in.text, in.words, room.words);
     return {in.text, *room.words};
   }
-  room.text->Reset(in.text->tracked());
+  room.text->ResetLike(*in.text);
   std::vector<TextRange> prefixed;
   prefixed.reserve(in.words.size());
   int length = 0;
@@ -49,7 +49,9 @@ Words Apply(const ByteLevelSplit& step, const Words& in, const Room& room) {
     room.text->Append(*in.text, word);
     prefixed.push_back({begin, room.text->all().end});
   }
-  CutByteLevel(step, *room.text, prefixed, room.words);
+  if (!room.text->exceeded()) {
+    CutByteLevel(step, *room.text, prefixed, room.words);
+  }
   return {room.text, *room.words};
 }
 
@@ -119,7 +121,7 @@ Words Apply(const MetaspaceSplit& step, const Words& in, const Room& room) {
   char encoded[4];
   const int32_t mark_bytes = utf8::Encode(step.mark, encoded);
   const absl::string_view mark(encoded, mark_bytes);
-  out.Reset(in.text->tracked());
+  out.ResetLike(*in.text);
   for (const TextRange& word : in.words) {
     const absl::string_view text = in.text->text();
     const int32_t first = out.all().end;
@@ -182,6 +184,7 @@ Words PreTokenizer::Split(const NormalText& text, TextRange part,
     room.words->clear();
     words = std::visit(
         [&](const auto& kind) { return Apply(kind, words, room); }, step);
+    if (words.text->exceeded()) break;
     turn = 1 - turn;
   }
   return words;

@@ -61,7 +61,8 @@ class PreTokenizer {
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps)
       : steps_(std::move(steps)) {}
 
-  // The words of a part of `text`.
+  // The words of a part of `text`; none that count if the text that they lie in
+  // has exceeded its limit, which is that of `text`.
   Words Split(const NormalText& text, TextRange part, Scratch* scratch) const;
 
  private:

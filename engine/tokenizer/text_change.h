@@ -19,7 +19,7 @@ class TextChange {
  public:
   // `out` is emptied; both must outlive this. Finish() after the last Put.
   TextChange(const NormalText& in, NormalText* out) : in_(in), out_(out) {
-    out->Reset(in.tracked());
+    out->ResetLike(in);
   }
 
   // False once all that follows in a text that is not tracked stands for later

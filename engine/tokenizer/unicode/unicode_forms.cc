@@ -66,7 +66,8 @@ class Composer {
 
 }  // namespace
 
-void Normalize(absl::string_view text, Form form, const PutFunction& put) {
+void Normalize(absl::string_view text, Form form, const PutFunction& put,
+               const bool* stop) {
   const bool compatible = form == Form::kNfkc || form == Form::kNfkd;
   const bool compose = form == Form::kNfc || form == Form::kNfkc;
   Composer composer(put);
@@ -103,6 +104,7 @@ void Normalize(absl::string_view text, Form form, const PutFunction& put) {
       add({c, 0, 0});
       continue;
     }
+    if (*stop) break;
     decomposed.clear();
     if (compatible) {
       AppendCompatible(c, &decomposed);

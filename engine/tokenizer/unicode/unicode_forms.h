@@ -16,9 +16,11 @@ enum class Form { kNfc, kNfd, kNfkc, kNfkd };
 
 // Calls put(c, change) for each character of the form of `text`, well-formed
 // UTF-8; `change` as TextChange::Put takes it. Places are handed out in order:
-// what canonical ordering moved takes the next one, as in the reference.
+// what canonical ordering moved takes the next one, as in the reference. Ends
+// early, with a part of the form, after a put that set *stop.
 void Normalize(absl::string_view text, Form form,
-               const std::function<void(char32_t, int32_t)>& put);
+               const std::function<void(char32_t, int32_t)>& put,
+               const bool* stop);
 
 }  // namespace encoderd::unicode
 

@@ -144,7 +144,7 @@ bool CharsMap::Apply(const NormalText& in, NormalText* out) const {
   const auto is_ascii = [text](size_t at) {
     return static_cast<uint8_t>(text[at]) < 0x80;
   };
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && !out->exceeded();) {
     size_t end = at;
     while (end < text.size() && is_ascii(end) &&
            plain_[static_cast<uint8_t>(text[end])] &&

@@ -80,14 +80,15 @@ const std::string& BertTokenizer::algorithm() const {
   return *name;
 }
 
-void BertTokenizer::EncodeText(absl::string_view text, bool offsets,
-                               Scratch* scratch, TextIds* out) const {
+int64_t BertTokenizer::EncodeText(absl::string_view text, bool offsets,
+                                  Scratch* scratch, TextIds* out) const {
   auto* const own = static_cast<OwnScratch*>(scratch);
   if (offsets || !added().normalized.empty()) {
     EncodeSlow(text, offsets, own, out);
   } else {
     EncodeFast(text, own, out);
   }
+  return 0;  // these steps put out at most three characters for one
 }
 
 void BertTokenizer::EncodeFast(absl::string_view text, OwnScratch* scratch,

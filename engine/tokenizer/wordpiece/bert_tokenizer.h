@@ -39,8 +39,8 @@ class BertTokenizer : public ComposedTokenizer {
                           std::move(rules_sha256)),
         encoder_(std::move(encoder)) {}
 
-  void EncodeText(absl::string_view text, bool offsets, Scratch* scratch,
-                  TextIds* out) const override;
+  int64_t EncodeText(absl::string_view text, bool offsets, Scratch* scratch,
+                     TextIds* out) const override;
   const std::vector<std::string>& vocabulary() const override {
     return encoder_.word_piece().vocabulary();
   }

@@ -1,5 +1,5 @@
 // Which bytes stand for the original's first character: known without places,
-// and as the places have it.
+// and as the places have it. What happens at a text's limit.
 #include "engine/tokenizer/normal_text.h"
 
 #include <gtest/gtest.h>
@@ -87,6 +87,85 @@ TEST(NormalTextTest, MetaspaceMarksTheFirstWordWithoutPlaces) {
     const NormalText later = Text("ab c", 3, tracked);
     EXPECT_EQ(pre_tokenizer.Split(later, later.all(), &scratch).text->text(),
               "abc");
+  }
+}
+
+TEST(NormalTextTest, TheLimitIsFourTimesTheTextAndAtLeastOneMebibyte) {
+  EXPECT_EQ(NormalText::Limit(0), 1 << 20);
+  EXPECT_EQ(NormalText::Limit(256 << 10), 1 << 20);
+  EXPECT_EQ(NormalText::Limit(16 << 20), 64 << 20);
+  EXPECT_EQ(NormalText::Limit(NormalText::kMaxBytes), NormalText::kMaxBytes);
+}
+
+TEST(NormalTextTest, WhatExceedsTheLimitIsCountedAndLeftOut) {
+  for (const bool tracked : {false, true}) {
+    NormalText text, part = Text("cdefg", 0, tracked);
+    text.Assign("ab", 0, tracked, 4);
+    text.Append("cd", {2, 3});
+    EXPECT_FALSE(text.exceeded());
+    EXPECT_EQ(text.wanted_bytes(), 4);
+    text.Append("e", {2, 3});
+    text.Append(part, part.all());
+    if (!tracked) text.AppendLater("efg");
+    EXPECT_TRUE(text.exceeded());
+    EXPECT_EQ(text.text(), "abcd");
+    EXPECT_EQ(text.wanted_bytes(), tracked ? 10 : 13);
+    NormalText copy;
+    copy.ResetLike(text);
+    EXPECT_FALSE(copy.exceeded());
+    copy.Append("abcde", {0, 1});
+    EXPECT_EQ(copy.wanted_bytes(), 5);
+    EXPECT_TRUE(copy.exceeded());
+  }
+}
+
+TEST(NormalTextTest, TheNormalizerEndsAtTheStepThatExceedsTheLimit) {
+  std::vector<NormalizerStep> steps(40, ReplaceStep{"a", "aa", 0});
+  steps.push_back(StripStep{});
+  const Normalizer doubles(steps);
+  const Normalizer ligatures({UnicodeFormStep{unicode::Form::kNfkc}});
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "\ufdfa";
+  for (const bool tracked : {false, true}) {
+    NormalText text;
+    Normalizer::Scratch scratch;
+    text.Assign("a", 0, tracked, 1000);
+    doubles.Apply(&text, &scratch);
+    EXPECT_TRUE(text.exceeded());
+    EXPECT_EQ(text.wanted_bytes(), 1024);
+    // 11 times its bytes; not all of them are counted.
+    text.Assign(many, 0, tracked, 9000);
+    ligatures.Apply(&text, &scratch);
+    EXPECT_TRUE(text.exceeded());
+    EXPECT_GT(text.wanted_bytes(), 9000);
+    EXPECT_LT(text.wanted_bytes(), 9100);
+    text.Assign(many, 0, tracked, 33000);
+    ligatures.Apply(&text, &scratch);
+    EXPECT_FALSE(text.exceeded());
+    EXPECT_EQ(text.wanted_bytes(), 33000);
+  }
+}
+
+TEST(NormalTextTest, ThePreTokenizerHasTheSameLimit) {
+  const MetaspaceSplit marks{0x2581, MetaspaceSplit::kAlways, true};
+  const std::vector<std::vector<PreTokenizerStep>> all_steps = {
+      {BertSplit{}, marks},
+      {marks, ByteLevelSplit{true, true}},
+      {BertSplit{}, ByteLevelSplit{true, true}, marks}};
+  for (const auto& steps : all_steps) {
+    const PreTokenizer pre_tokenizer(steps);
+    PreTokenizer::Scratch scratch;
+    for (const bool tracked : {false, true}) {
+      NormalText text;
+      text.Assign(",,,,", 0, tracked, 5);
+      const NormalText* const result =
+          pre_tokenizer.Split(text, text.all(), &scratch).text;
+      EXPECT_TRUE(result->exceeded());
+      EXPECT_GT(result->wanted_bytes(), 5);
+      text.Assign(",,,,", 0, tracked, 100);
+      EXPECT_FALSE(
+          pre_tokenizer.Split(text, text.all(), &scratch).text->exceeded());
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "engine/base/error.h"
 #include "engine/tokenizer/bpe/byte_level.h"
 #include "tests/support/status_matchers.h"
@@ -124,6 +126,76 @@ TEST(PipelineTokenizerTest, TheCacheChangesNothing) {
       EXPECT_EQ(again.token_ids, Ids(*tokenizer, text)) << text;
     }
   }
+}
+
+TEST(PipelineTokenizerTest, TextsThatGrowTooLargeAreRejectedWithTheNumbers) {
+  TokenizerSpec spec = BytesSpec();
+  spec.normalizer = {ReplaceStep{"a", std::string(160, 'b'), 0}};
+  const auto tokenizer = Make(spec);
+  const TokenizerScratchPtr scratch = tokenizer->NewScratch();
+  Encoding encoding;
+  const std::string text(300000, 'a');
+  for (const bool offsets : {false, true}) {
+    const absl::Status status =
+        tokenizer->Encode(text, {.offsets = offsets}, scratch.get(), &encoding);
+    EXPECT_THAT(status,
+                IsError(absl::StatusCode::kInvalidArgument,
+                        "the text has 300000 bytes, and at least 48000000 "
+                        "after normalization; at most 1200000 are allowed"));
+    const auto detail = GetErrorDetail(status);
+    ASSERT_TRUE(detail.has_value());
+    EXPECT_EQ(detail->reason, "REQUEST_TOO_LARGE");
+    EXPECT_EQ(detail->field, "text");
+    EXPECT_EQ(detail->metadata, (std::map<std::string, std::string>{
+                                    {"text_bytes", "300000"},
+                                    {"normalized_bytes", "48000000"},
+                                    {"limit", "1200000"}}));
+  }
+  const absl::Status second =
+      tokenizer->EncodePair("x", text, {}, scratch.get(), &encoding);
+  EXPECT_EQ(GetErrorDetail(second)->field, "second");
+  // The scratch serves on.
+  ASSERT_THAT(tokenizer->Encode("x", {}, scratch.get(), &encoding), IsOk());
+  EXPECT_THAT(encoding.token_ids, ElementsAre(kBos, Byte('x'), kEos));
+}
+
+TEST(PipelineTokenizerTest, PiecesBetweenAddedTokensShareTheLimit) {
+  TokenizerSpec spec = BytesSpec();
+  spec.normalizer = {ReplaceStep{"a", std::string(160, 'b'), 0}};
+  const auto tokenizer = Make(spec);
+  const std::string piece(4000, 'a');
+  EXPECT_EQ(Ids(*tokenizer, piece).size(), 640000 + 2u);
+  const TokenizerScratchPtr scratch = tokenizer->NewScratch();
+  Encoding encoding;
+  EXPECT_THAT(
+      tokenizer->Encode(piece + "<mask>" + piece, {}, scratch.get(), &encoding),
+      IsError(absl::StatusCode::kInvalidArgument,
+              "the text has 8006 bytes, and at least 1280000 after "
+              "normalization; at most 1048576 are allowed"));
+}
+
+TEST(PipelineTokenizerTest, LigaturesThatGrowElevenfoldWorkUpToOneMebibyte) {
+  TokenizerSpec spec = BytesSpec();
+  spec.normalizer = {UnicodeFormStep{unicode::Form::kNfkc}};
+  const auto tokenizer = Make(spec);
+  const auto ligatures = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "\ufdfa";
+    return text;
+  };
+  const std::vector<int32_t> one = Ids(*tokenizer, ligatures(1));
+  ASSERT_EQ(one.size(), 33 + 2u);
+  std::vector<int32_t> expected = {kBos};
+  for (int i = 0; i < 31000; ++i) {
+    expected.insert(expected.end(), one.begin() + 1, one.end() - 1);
+  }
+  expected.push_back(kEos);
+  EXPECT_EQ(Ids(*tokenizer, ligatures(31000)), expected);
+  const TokenizerScratchPtr scratch = tokenizer->NewScratch();
+  Encoding encoding;
+  EXPECT_THAT(tokenizer->Encode(ligatures(32000), {}, scratch.get(), &encoding),
+              IsError(absl::StatusCode::kInvalidArgument,
+                      "at most 1048576 are allowed"));
 }
 
 TEST(PipelineTokenizerTest, SaysWhichBytesHaveNoEntry) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
 #include "server/api/publish.h"
 #include "server/base/log.h"
 #include "server/observe/pipeline_reporter.h"
@@ -209,7 +210,7 @@ absl::Status Server::LoadAll(const ModelLoader& loader) {
 
 absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
                                                  const ModelLoader& loader) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   ModelOptions model_options;
   model_options.device = config_.device;
   model_options.dtype = config_.dtype;
@@ -253,7 +254,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
                      {"dtype", info.dtype},
                      {"max_len", absl::StrCat(info.limits.max_len)},
                      {"weights_sha256", info.weights_sha256}});
-  return Loaded{added, count, absl::Now() - start};
+  return Loaded{added, count, SteadyNow() - start};
 }
 
 void Server::LogServing(const Loaded& loaded) {
@@ -333,9 +334,9 @@ std::string Server::MetricsText() {
 }
 
 bool Server::WaitIdle(absl::Duration patience) const {
-  const absl::Time until = absl::Now() + patience;
+  const absl::Time until = SteadyNow() + patience;
   while (state_.in_flight() > 0) {
-    if (absl::Now() >= until) return false;
+    if (SteadyNow() >= until) return false;
     absl::SleepFor(kPoll);
   }
   return true;
@@ -349,7 +350,7 @@ bool Server::WaitForLastWords() const {
     // only once it is open.
     const int64_t left =
         state_.in_flight() + streams_.count() + health_.watches();
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (left < least) {
       least = left;
       until = now + kNoProgress;
@@ -361,14 +362,14 @@ bool Server::WaitForLastWords() const {
 
 bool Server::Drain() {
   leaving_ = true;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   health_.SetServing(false);
   // A lost device computes nothing for late callers: the sooner this process
   // ends, the sooner another starts.
   const absl::Time refuse = start + config_.drain_delay;
-  while (absl::Now() < refuse &&
+  while (SteadyNow() < refuse &&
          state_.phase() != ServingState::Phase::kDeviceLost) {
-    absl::SleepFor(std::min(kPoll, refuse - absl::Now()));
+    absl::SleepFor(std::min(kPoll, refuse - SteadyNow()));
   }
   state_.Advance(ServingState::Phase::kDraining);
   for (const ServedModel* model : models_.All()) {
@@ -392,7 +393,7 @@ bool Server::Drain() {
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()
           .Add("unanswered", unanswered)
-          .Add("drain_ms", absl::ToInt64Milliseconds(absl::Now() - start)));
+          .Add("drain_ms", absl::ToInt64Milliseconds(SteadyNow() - start)));
   return idle;
 }
 

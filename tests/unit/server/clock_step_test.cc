@@ -1,13 +1,7 @@
-// What the server does when the wall clock is set. This program replaces
-// clock_gettime of the C library: it reads a wall clock that is ahead of the
-// kernel's. A wait of the kernel until a wall time that was read here lasts as
-// long as after a clock was set back.
+// What the server does when the wall clock is set.
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <memory>
 
 #include "absl/time/clock.h"
@@ -17,24 +11,12 @@
 #include "server/trace/tracer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
-
-namespace {
-
-constexpr int64_t kStep = 3600;  // seconds
-
-std::atomic<int64_t> g_ahead{kStep};
-
-}  // namespace
-
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec += g_ahead;
-  return result;
-}
+#include "tests/support/wall_clock.h"
 
 namespace encoderd {
 namespace {
 
+constexpr int64_t kStep = 3600;                         // seconds
 constexpr absl::Duration kPatience = absl::Minutes(1);  // much less than kStep
 constexpr char kAlpha[] =
     "a 8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8\n";
@@ -52,7 +34,7 @@ bool Eventually(const Condition& condition) {
 
 class ClockStepTest : public ::testing::Test {
  protected:
-  ~ClockStepTest() override { g_ahead = kStep; }
+  ClockStepTest() { g_wall_clock_ahead = kStep; }
 };
 
 TEST_F(ClockStepTest, TheWallClockOfThisProgramIsAhead) {
@@ -62,7 +44,7 @@ TEST_F(ClockStepTest, TheWallClockOfThisProgramIsAhead) {
 TEST_F(ClockStepTest, SteadyTimeDoesNotFollow) {
   const absl::Time start = SteadyNow();
   for (const int64_t ahead : {int64_t{0}, 2 * kStep, -kStep}) {
-    g_ahead = ahead;
+    g_wall_clock_ahead = ahead;
     EXPECT_GE(SteadyNow(), start);
     EXPECT_LT(SteadyNow() - start, kPatience);
   }
@@ -114,7 +96,7 @@ TEST_F(ClockStepTest, SpansAreExportedByTheWallClock) {
     CallSpan span;
     span.arrived = SteadyNow();
     span.answered = span.arrived + absl::Milliseconds(5);
-    g_ahead = 3 * kStep;
+    g_wall_clock_ahead = 3 * kStep;
     tracer.End(span);
     EXPECT_TRUE(Eventually([&] { return tracer.figures().exported == 1; }));
   }

@@ -1,6 +1,7 @@
 #include "tests/support/wall_clock.h"
 
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,5 +16,14 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   if (result == 0 && clock == CLOCK_REALTIME) {
     time->tv_sec += encoderd::g_wall_clock_ahead;
   }
+  return result;
+}
+
+// Which absl::Mutex computes its limits by.
+extern "C" int gettimeofday(timeval* time, void* /*zone*/) noexcept {
+  timespec now = {};
+  const int result = clock_gettime(CLOCK_REALTIME, &now);
+  time->tv_sec = now.tv_sec;
+  time->tv_usec = now.tv_nsec / 1000;
   return result;
 }

@@ -1,7 +1,7 @@
 // A wall clock that a test sets. Programs that link it read, through
-// clock_gettime of the C library, a wall clock that is ahead of the kernel's. A
-// wait of the kernel until a wall time that was read here lasts as long as
-// after a clock was set back.
+// clock_gettime and gettimeofday of the C library, a wall clock that is ahead
+// of the kernel's. A wait of the kernel until a wall time that was read here
+// lasts as long as after a clock was set back.
 #ifndef ENCODERD_TESTS_SUPPORT_WALL_CLOCK_H_
 #define ENCODERD_TESTS_SUPPORT_WALL_CLOCK_H_
 

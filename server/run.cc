@@ -21,9 +21,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 #include "server/api/publish.h"
 #include "server/base/log.h"
 #include "server/base/version.h"
@@ -178,13 +178,13 @@ class Drainer {
   // The result of Server::Drain. The second signal, at least kOneWish after the
   // first, ends the process at once. signalled: the first has come, now.
   bool DrainUnlessHurried(bool signalled) {
-    absl::Time first = signalled ? absl::Now() : absl::InfiniteFuture();
+    absl::Time first = signalled ? SteadyNow() : absl::InfiniteFuture();
     wanted_ = true;
     begun_.Notify();
     while (!drained_) {
       if (!events_->WaitForSignal() || drained_) continue;
-      first = std::min(first, absl::Now());
-      if (absl::Now() - first < kOneWish) continue;
+      first = std::min(first, SteadyNow());
+      if (SteadyNow() - first < kOneWish) continue;
       Log(LogLevel::kWarning, "drain_cut_short",
           LogFields().Add("unanswered", server_->in_flight()));
       _exit(kExitHurried);

@@ -8,15 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
 #include "server/api/publish.h"
 #include "server/base/log.h"
 #include "server/observe/pipeline_reporter.h"
+#include "server/part_options.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/sessions.h"
 #include "server/start_warnings.h"
-#include "server/trace/otlp.h"
 
 namespace encoderd {
 namespace {
@@ -36,42 +37,6 @@ std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
   std::vector<std::string> names;
   for (const ModelSource& model : models) names.push_back(model.name);
   return names;
-}
-
-SecretFiles FilesOf(const ServerConfig& config) {
-  SecretFiles files;
-  files.certificates.certificate = config.tls_certificate_file;
-  files.certificates.key = config.tls_key_file;
-  files.certificates.client_ca = config.tls_client_ca_file;
-  files.tokens = config.bearer_token_file;
-  return files;
-}
-
-// Null where the settings ask for no tracing.
-std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
-  if (config.otlp_endpoint.empty()) return nullptr;
-  const auto target = SplitOtlpEndpoint(config.otlp_endpoint);  // validated
-  TraceOptions options;
-  options.ratio = config.trace_ratio;
-  return std::make_unique<Tracer>(
-      options, NewOtlpExporter(target->address, target->tls));
-}
-
-absl::StatusOr<GrpcServerOptions> GrpcOptions(const ServerConfig& config) {
-  auto listen = ParseHostPort(config.listen);
-  if (!listen.ok()) return listen.status();
-  GrpcServerOptions options;
-  options.listen = *std::move(listen);
-  options.tls = config.tls();
-  options.reflection = config.serves_reflection();
-  options.max_message_bytes = config.max_message_bytes;
-  options.max_connection_memory_bytes = config.max_connection_memory_bytes;
-  options.max_connections = config.max_connections;
-  options.max_connections_per_address = config.max_connections_per_address;
-  options.max_streams_per_connection = config.max_streams_per_connection;
-  options.max_connection_idle = config.max_connection_idle;
-  options.max_connection_age = config.max_connection_age;
-  return options;
 }
 
 // An address that could not be bound: its flag and the remedy.
@@ -129,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const ServerConfig& config, std::function<void()> on_device_lost) {
   std::unique_ptr<Server> server;
   const absl::Status status = CatchAll([&]() -> absl::Status {
-    auto secrets = Secrets::Open(FilesOf(config));
+    auto secrets = Secrets::Open(SecretFilesOf(config));
     if (!secrets.ok()) return secrets.status();
     server.reset(
         new Server(config, std::move(on_device_lost), *std::move(secrets)));
@@ -141,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 
 absl::Status Server::Listen() {
   service_ = NewEncoderService(environment_);
-  const auto options = GrpcOptions(config_);
+  const auto options = GrpcOptionsOf(config_);
   if (!options.ok()) return options.status();
   auto listening =
       StartGrpcServer(*options, secrets_.get(), {service_.get(), &health_});
@@ -210,15 +175,8 @@ absl::Status Server::LoadAll(const ModelLoader& loader) {
 
 absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
                                                  const ModelLoader& loader) {
-  const absl::Time start = absl::Now();
-  ModelOptions model_options;
-  model_options.device = config_.device;
-  model_options.dtype = config_.dtype;
-  model_options.products = config_.products;
-  model_options.tuning_folder = config_.tuning_folder;
-  model_options.max_len = config_.max_len;
-  model_options.cuda_graphs = config_.cuda_graphs;
-  auto model = loader(source.folder, model_options);
+  const absl::Time start = SteadyNow();
+  auto model = loader(source.folder, ModelOptionsOf(config_));
   if (!model.ok()) return model.status();
   const ModelInfo& info = (*model)->info();
   auto sessions = NewSessions(config_, **model);
@@ -231,20 +189,10 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   served->model = *model;
   served->observer = std::make_unique<PipelineReporter>(
       &metrics_, source.name, [this] { DeviceLost(); });
-  PipelineOptions options;
-  options.max_batch_tokens = config_.max_batch_tokens;
-  options.max_queue_tokens = config_.max_queue_tokens;
-  options.tokenizer_threads = config_.tokenizer_threads;
-  if (config_.max_queue_time > absl::ZeroDuration()) {
-    options.max_queue_time = config_.max_queue_time;
-  }
-  // Any one message fits, whose ids of a byte each take four here.
-  options.max_queue_bytes =
-      4 * config_.max_message_bytes +
-      config_.max_inputs_per_request * InputBytes(TextInput());
   served->pipeline = std::make_unique<Pipeline>(
       &(*model)->tokenizer(), info.limits, std::move(sessions->sessions),
-      options, served->observer.get(), std::move(sessions->pause_sessions));
+      PipelineOptionsOf(config_), served->observer.get(),
+      std::move(sessions->pause_sessions));
   const ServedModel* const added = served.get();
   models_.Add(std::move(served));
 
@@ -254,7 +202,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
                      {"dtype", info.dtype},
                      {"max_len", absl::StrCat(info.limits.max_len)},
                      {"weights_sha256", info.weights_sha256}});
-  return Loaded{added, count, absl::Now() - start};
+  return Loaded{added, count, SteadyNow() - start};
 }
 
 void Server::LogServing(const Loaded& loaded) {
@@ -334,9 +282,9 @@ std::string Server::MetricsText() {
 }
 
 bool Server::WaitIdle(absl::Duration patience) const {
-  const absl::Time until = absl::Now() + patience;
+  const absl::Time until = SteadyNow() + patience;
   while (state_.unanswered() > 0) {
-    if (absl::Now() >= until) return false;
+    if (SteadyNow() >= until) return false;
     absl::SleepFor(kPoll);
   }
   return true;
@@ -345,13 +293,13 @@ bool Server::WaitIdle(absl::Duration patience) const {
 bool Server::WaitForLastWords() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   absl::Time until = absl::InfiniteFuture();
-  const absl::Time last = absl::Now() + kLastWords;
+  const absl::Time last = SteadyNow() + kLastWords;
   for (;;) {
     // All unary calls in flight, because one that is being parsed is abandoned
     // only once it is open.
     const int64_t left =
         state_.in_flight() + streams_.count() + health_.watches();
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (left < least) {
       least = left;
       until = std::min(now + kNoProgress, last);
@@ -363,14 +311,14 @@ bool Server::WaitForLastWords() const {
 
 bool Server::Drain() {
   leaving_ = true;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   health_.SetServing(false);
   // A lost device computes nothing for late callers: the sooner this process
   // ends, the sooner another starts.
   const absl::Time refuse = start + config_.drain_delay;
-  while (absl::Now() < refuse &&
+  while (SteadyNow() < refuse &&
          state_.phase() != ServingState::Phase::kDeviceLost) {
-    absl::SleepFor(std::min(kPoll, refuse - absl::Now()));
+    absl::SleepFor(std::min(kPoll, refuse - SteadyNow()));
   }
   state_.Advance(ServingState::Phase::kDraining);
   for (const ServedModel* model : models_.All()) {
@@ -393,7 +341,7 @@ bool Server::Drain() {
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()
           .Add("unanswered", unanswered)
-          .Add("drain_ms", absl::ToInt64Milliseconds(absl::Now() - start)));
+          .Add("drain_ms", absl::ToInt64Milliseconds(SteadyNow() - start)));
   return idle;
 }
 

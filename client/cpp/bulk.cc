@@ -16,6 +16,7 @@
 #include "client/cpp/inputs.h"
 #include "client/cpp/requests.h"
 #include "client/cpp/same_model.h"
+#include "client/cpp/steady_time.h"
 
 namespace encoderd::client {
 namespace {
@@ -131,7 +132,7 @@ class Work {
 
   // Connects, sends one request, or waits for what comes.
   absl::Status Step() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (Stopped()) return StoppedError();
     if (stream_ == nullptr) {
       if (now < connect_at_) {
@@ -162,7 +163,7 @@ class Work {
   // A wait that took much longer than a tick was not the server's doing: the
   // process was stopped, or had no processor.
   absl::Status Waited(absl::Time since) {
-    silence_ += std::min(absl::Now() - since, 2 * kTick);
+    silence_ += std::min(SteadyNow() - since, 2 * kTick);
     if (silence_ <= options_.patience) return absl::OkStatus();
     if (!trouble_.ok()) return trouble_;
     return absl::DeadlineExceededError(
@@ -222,7 +223,7 @@ class Work {
     trouble_ = error;
     pending->sent = false;
     pending->not_before =
-        absl::Now() + (details.has_value() && details->retry_delay.has_value()
+        SteadyNow() + (details.has_value() && details->retry_delay.has_value()
                            ? std::max(*details->retry_delay, kLeastPause)
                            : kFirstPause);
     return absl::OkStatus();
@@ -317,7 +318,7 @@ class Work {
     }
     if (!WorthAnotherTry(status) && !absl::IsInternal(status)) return status;
     trouble_ = status;
-    connect_at_ = absl::Now() + pause_;
+    connect_at_ = SteadyNow() + pause_;
     pause_ = std::min(2 * pause_, kLongestPause);
     return absl::OkStatus();
   }

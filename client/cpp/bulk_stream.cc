@@ -42,7 +42,7 @@ void BulkStream::Wait(bool for_write, absl::Duration patience) const {
            (for_write && !writing_);
   };
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&ready), patience);
+  changed_.Await(&mu_, ready, patience);
 }
 
 std::vector<v1::EmbedResponse> BulkStream::Take() {
@@ -66,7 +66,8 @@ void BulkStream::Finish(absl::Duration patience) {
   StartWritesDone();
   Release();
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&done_), patience);
+  const auto done = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return done_; };
+  changed_.Await(&mu_, done, patience);
 }
 
 void BulkStream::OnReadDone(bool ok) {
@@ -74,9 +75,11 @@ void BulkStream::OnReadDone(bool ok) {
     absl::MutexLock lock(&mu_);
     if (!ok) {
       reads_ended_ = true;
+      changed_.NotifyAll();
       return;
     }
     answers_.push_back(std::move(response_));
+    changed_.NotifyAll();
   }
   response_.Clear();
   StartRead(&response_);
@@ -85,12 +88,14 @@ void BulkStream::OnReadDone(bool ok) {
 void BulkStream::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mu_);
   writing_ = false;
+  changed_.NotifyAll();
 }
 
 void BulkStream::OnDone(const grpc::Status& status) {
   absl::MutexLock lock(&mu_);
   status_ = status;
   done_ = true;
+  changed_.NotifyAll();
 }
 
 }  // namespace encoderd::client

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/cpp/steady_time.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
 
 namespace encoderd::client {
@@ -53,6 +54,7 @@ class BulkStream
   v1::EmbedResponse response_;  // of the read in progress
   bool released_ = false;       // the owner's own
   mutable absl::Mutex mu_;
+  mutable SteadyCondition changed_;  // what Wait and Finish wait for
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool reads_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool done_ ABSL_GUARDED_BY(mu_) = false;

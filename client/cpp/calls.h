@@ -18,12 +18,12 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
+#include "client/cpp/steady_time.h"
 
 namespace encoderd::client {
 
@@ -34,7 +34,7 @@ struct Call {
   Request request;
   Response response;
   grpc::Status status;
-  std::unique_ptr<absl::Notification> done;  // of the last attempt
+  std::unique_ptr<SteadyNotification> done;  // of the last attempt
   absl::Time deadline;                       // of all attempts
   absl::Status passing;  // why the attempt before was refused
   Cut cut;               // which inputs of the caller's list it is about
@@ -84,7 +84,7 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
   }
   for (const auto& call : window) {
     if (!open(*call)) continue;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (call->due == absl::InfiniteFuture()) {
       const absl::Status result = call->Result();
       auto pause = RetryPause(result, call->deadline);
@@ -136,7 +136,7 @@ absl::Status RunCalls(
   const auto attempt = [&start](OneCall* call) {
     auto context = NewContext(call->deadline);
     if (call->awaits_return) context->set_wait_for_ready(true);
-    call->done = std::make_unique<absl::Notification>();
+    call->done = std::make_unique<SteadyNotification>();
     call->context = std::move(context);
     try {
       start(call);
@@ -171,12 +171,12 @@ absl::Status RunCalls(
         more = false;
         break;
       }
-      call->deadline = absl::Now() + options.timeout;
+      call->deadline = SteadyNow() + options.timeout;
       window.push_back(std::move(call));
       if (!window.back()->request.inputs().empty()) {
         attempt(window.back().get());
       } else {
-        window.back()->done = std::make_unique<absl::Notification>();
+        window.back()->done = std::make_unique<SteadyNotification>();
         window.back()->done->Notify();
         window.back()->final = true;
       }
@@ -186,12 +186,12 @@ absl::Status RunCalls(
     while (!Stopped(options.stop)) {
       SendRefusedAgain<OneCall>(window, options, &answered, attempt);
       if (front.final) break;
-      absl::Time until = absl::Now() + (room() ? kInputTick : kTick);
+      absl::Time until = SteadyNow() + (room() ? kInputTick : kTick);
       for (const auto& call : window) until = std::min(until, call->due);
       if (front.Ended()) {
-        absl::SleepFor(until - absl::Now());
+        absl::SleepFor(until - SteadyNow());
       } else {
-        front.done->WaitForNotificationWithDeadline(until);
+        front.done->WaitForNotificationWithTimeout(until - SteadyNow());
       }
       if (room()) break;
     }

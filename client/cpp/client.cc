@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "client/cpp/calls.h"
 #include "client/cpp/channel.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/loopback.h"
+#include "client/cpp/steady_time.h"
 #include "client/cpp/target.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "service_config.h"
@@ -106,7 +106,7 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options)
 
 absl::Status Client::Call(
     absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) const {
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const absl::Time deadline = SteadyNow() + options_.timeout;
   absl::Status passing;
   while (true) {
     const absl::Status status = AfterRetries(

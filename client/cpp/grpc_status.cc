@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "client/cpp/error.h"
+#include "client/cpp/steady_time.h"
 #include "google/rpc/error_details.pb.h"
 
 namespace encoderd::client {
@@ -20,7 +21,7 @@ constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 std::optional<absl::Duration> IfBefore(absl::Time deadline,
                                        absl::Duration pause) {
   pause = std::max(pause, kLeastPause);
-  if (absl::Now() + pause >= deadline) return std::nullopt;
+  if (SteadyNow() + pause >= deadline) return std::nullopt;
   return pause;
 }
 
@@ -153,7 +154,8 @@ absl::Status WithInput(const absl::Status& status, const Cut& cut) {
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
   auto context = std::make_unique<grpc::ClientContext>();
   if (deadline != absl::InfiniteFuture()) {
-    context->set_deadline(absl::ToChronoTime(deadline));
+    const absl::Time by_wall_clock = absl::Now() + (deadline - SteadyNow());
+    context->set_deadline(absl::ToChronoTime(by_wall_clock));
   }
   return context;
 }

@@ -59,7 +59,8 @@ absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
 // its input_index; any other status as it is.
 absl::Status WithInput(const absl::Status& status, const Cut& cut);
 
-// A context whose call ends at `deadline`.
+// A context whose call ends at `deadline`, which is by SteadyNow, as all are
+// here: gRPC is given a wall time as the clock is now.
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
 
 // Between two attempts of a call.

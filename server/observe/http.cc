@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 #include "server/observe/http_connection.h"
 
 namespace encoderd {
@@ -62,7 +63,7 @@ void HttpServer::Run() {
 
 // fds[2 ...] are those of connections_, in order.
 void HttpServer::Serve(const std::vector<pollfd>& fds) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   auto connection = connections_.begin();
   for (size_t i = 2; i < fds.size(); ++i) {
     const bool keep = now < connection->until &&
@@ -88,7 +89,7 @@ void HttpServer::AcceptAll() {
     // Most have sent their request already.
     const auto context = sources_.tls == nullptr ? nullptr : sources_.tls();
     connections_.emplace_back(fd, context.get(),
-                              absl::Now() + bounds_.patience);
+                              SteadyNow() + bounds_.patience);
     if (!connections_.back().Advance(sources_)) connections_.pop_back();
   }
 }

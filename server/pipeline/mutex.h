@@ -6,12 +6,13 @@
 #ifndef ENCODERD_SERVER_PIPELINE_MUTEX_H_
 #define ENCODERD_SERVER_PIPELINE_MUTEX_H_
 
-#include <chrono>
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "engine/base/steady_time.h"
 
 namespace encoderd {
 
@@ -55,7 +56,8 @@ class CondVar {
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     WaitUntil(mutex, absl::InfiniteFuture());
   }
-  // Returns at `until` at the latest.
+  // Returns at `until`, by SteadyNow, at the latest. Steps of the wall clock do
+  // not change how long it waits.
   void WaitUntil(Mutex* mutex, absl::Time until)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
@@ -65,7 +67,9 @@ class CondVar {
     if (until == absl::InfiniteFuture()) {
       self.condition.wait(lock);
     } else {
-      self.condition.wait_until(lock, absl::ToChronoTime(until));
+      self.condition.wait_for(
+          lock, absl::ToChronoNanoseconds(std::clamp(
+                    until - SteadyNow(), absl::ZeroDuration(), kLongestWait)));
     }
     if (!self.notified) Remove(&self);
     lock.release();
@@ -82,6 +86,9 @@ class CondVar {
   }
 
  private:
+  // The standard library's clock would overflow at the end of time.
+  static constexpr absl::Duration kLongestWait = absl::Hours(1);
+
   struct Waiter {
     std::condition_variable condition;
     bool notified = false;  // and no longer in the list

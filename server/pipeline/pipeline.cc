@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/small_requests.h"
@@ -95,7 +95,7 @@ void Pipeline::EndThreads() {
 
 std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
                                                Done done) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   request.max_queue_time = options_.max_queue_time;
   auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                      std::move(done), this, queue_, now);
@@ -189,7 +189,7 @@ absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
 }
 
 void Pipeline::Tokenized(std::shared_ptr<Call> call) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   absl::StatusOr<std::vector<int32_t>> lengths;
   try {
     lengths = Prepare(call.get(), now);
@@ -209,12 +209,12 @@ void Pipeline::BatchLoop(int index, BatchLimits limits) {
   std::optional<SmallRequests> small;
   if (!pause_sessions_.empty()) {
     small.emplace(pause_sessions_[index].get(), queue_.get(), encoder_.limits(),
-                  &observer_, absl::Now);
+                  &observer_, SteadyNow);
   }
   BatchRunner runner(&session, queue_.get(), encoder_.limits(), &observer_,
-                     absl::Now, small ? &*small : nullptr);
+                     SteadyNow, small ? &*small : nullptr);
   Work work;
-  while (queue_->Take(limits, absl::Now, &work)) runner.Run(&work);
+  while (queue_->Take(limits, SteadyNow, &work)) runner.Run(&work);
   session.SetPauses(nullptr);
 }
 
@@ -249,7 +249,7 @@ PipelineFigures Pipeline::figures() const {
 bool Pipeline::WaitIdle(absl::Time until) {
   MutexLock lock(&mutex_);
   while (in_flight_ > 0) {
-    if (absl::Now() >= until) return false;
+    if (SteadyNow() >= until) return false;
     idle_.WaitUntil(&mutex_, until);
   }
   return true;

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {
@@ -23,7 +23,7 @@ struct SideLane::Job final : public PipelineCall {
   const uint64_t caller;
   const absl::Time deadline;
   const absl::Duration max_queue_time;
-  const absl::Time limit = absl::Now() + max_queue_time;
+  const absl::Time limit = SteadyNow() + max_queue_time;
   Work work;
   std::atomic<bool> cancelled{false};
 };
@@ -92,9 +92,9 @@ void SideLane::Run() {
     absl::Status status;
     if (job->cancelled) {
       status = CancelledError();
-    } else if (absl::Now() >= job->deadline) {
+    } else if (SteadyNow() >= job->deadline) {
       status = ExpiredError();
-    } else if (absl::Now() >= job->limit) {
+    } else if (SteadyNow() >= job->limit) {
       status = ExpiredError(job->max_queue_time);
     }
     if (!status.ok()) observer_.Cancelled(Stage::kQueue, 1);

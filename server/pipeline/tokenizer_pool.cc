@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {
@@ -31,7 +31,7 @@ bool Tokenize(const Slice& slice, const InputEncoder& encoder,
   } catch (...) {  // no memory: the thread and the other calls continue
     call->Fail(Call::Fate::kFailed, InternalFaultError(NewErrorId()));
   }
-  return call->inputs.Account(slice.count, absl::Now() - now);
+  return call->inputs.Account(slice.count, SteadyNow() - now);
 }
 
 TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
@@ -131,7 +131,7 @@ bool TokenizerPool::TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept {
   }
   const Slice all = {0, static_cast<int32_t>(call->inputs.size())};
   Tokenize(all, encoder_, workspace->scratch.get(), &workspace->buffer,
-           absl::Now(), call.get());
+           SteadyNow(), call.get());
   Done(workspace, Way::kAtOnce);
   tokenized_(call);  // last: once the call is answered, this may be destroyed
   return true;
@@ -184,7 +184,7 @@ void TokenizerPool::Run() {
   Way way = Way::kSmall;
   while (Workspace* const workspace = Next(&call, &slice, &way)) {
     const bool last = Tokenize(slice, encoder_, workspace->scratch.get(),
-                               &workspace->buffer, absl::Now(), call.get());
+                               &workspace->buffer, SteadyNow(), call.get());
     Done(workspace, way);
     if (last) tokenized_(std::move(call));
     call.reset();

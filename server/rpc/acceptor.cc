@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 
 namespace encoderd {
 namespace {
@@ -251,7 +252,7 @@ std::optional<Acceptor::Limit> Acceptor::Register(int duplicate,
 
 void Acceptor::Refused(const std::string& address, const Limit& limit) {
   ++refused_;
-  if (!refusals_logged_.Allows(absl::Now())) return;
+  if (!refusals_logged_.Allows(SteadyNow())) return;
   Log(LogLevel::kWarning, "connection_refused",
       LogFields()
           .Add("address", Words(address))
@@ -299,9 +300,9 @@ void Acceptor::StopReadingBetweenCalls() {
     absl::MutexLock lock(&mu_);
     for (const auto& [duplicate, address] : open_) busy.push_back(duplicate);
   }
-  const absl::Time until = absl::Now() + kBetweenCalls;
+  const absl::Time until = SteadyNow() + kBetweenCalls;
   while (!busy.empty()) {
-    const bool last = absl::Now() >= until;
+    const bool last = SteadyNow() >= until;
     std::vector<int> left;
     for (const int duplicate : busy) {
       if (last || IsQuiet(duplicate)) {
@@ -318,7 +319,7 @@ void Acceptor::StopReadingBetweenCalls() {
 void Acceptor::CloseAllAfter(absl::Duration patience) {
   {
     absl::MutexLock lock(&mu_);
-    close_all_ = absl::Now() + patience;
+    close_all_ = SteadyNow() + patience;
   }
   Wake();
 }
@@ -336,7 +337,7 @@ int Acceptor::TimeLeftMs() const {
   absl::MutexLock lock(&mu_);
   if (close_all_ == absl::InfiniteFuture()) return -1;
   const absl::Duration left =
-      std::max(close_all_ - absl::Now(), absl::ZeroDuration());
+      std::max(close_all_ - SteadyNow(), absl::ZeroDuration());
   return static_cast<int>(
       absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
 }

@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "engine/base/error.h"
+#include "engine/base/steady_time.h"
 #include "server/base/log.h"
 
 namespace encoderd {
@@ -60,7 +60,7 @@ void WarnOfClearText(const TokenTable& tokens, absl::string_view token) {
   if (holder == nullptr) return;
   {
     absl::MutexLock lock(&mu);
-    if (!limit.Allows(absl::Now())) return;
+    if (!limit.Allows(SteadyNow())) return;
   }
   Log(LogLevel::kWarning, "token_in_clear",
       LogFields()

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "engine/base/quantize.h"
+#include "engine/base/steady_time.h"
 #include "google/protobuf/arena.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/rpc/status.pb.h"
@@ -27,11 +27,11 @@ using google::protobuf::Arena;
 class ReplyTimer {
  public:
   explicit ReplyTimer(ModelMetrics* metrics) : metrics_(*metrics) {}
-  ~ReplyTimer() { metrics_.StageDuration(Stage::kReply, absl::Now() - start_); }
+  ~ReplyTimer() { metrics_.StageDuration(Stage::kReply, SteadyNow() - start_); }
 
  private:
   ModelMetrics& metrics_;
-  const absl::Time start_ = absl::Now();
+  const absl::Time start_ = SteadyNow();
 };
 
 void SetUsage(const PipelineResult& result, v1::Usage* usage) {

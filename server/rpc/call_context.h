@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "engine/base/steady_time.h"
 #include "grpc/support/time.h"
 #include "grpcpp/server_context.h"
 #include "server/api/publish.h"
@@ -44,15 +45,18 @@ class CallContext {
   // once.
   void LeavePlace() { pass_.open_call.reset(); }
   uint64_t connection() const { return connection_; }
-  // When the caller gives up. Not by gRPC's std::chrono time, whose nanoseconds
-  // overflow past the year 2262.
+  // When the caller gives up, by SteadyNow: the time that is left by gRPC's
+  // clock, so that a step of the wall clock since the call arrived changes
+  // nothing. Not by gRPC's std::chrono time, whose nanoseconds overflow past
+  // the year 2262.
   absl::Time deadline() const {
-    const gpr_timespec at =
-        gpr_convert_clock_type(context_->raw_deadline(), GPR_CLOCK_REALTIME);
-    if (gpr_time_cmp(at, gpr_inf_future(GPR_CLOCK_REALTIME)) >= 0) {
+    const gpr_timespec at = context_->raw_deadline();
+    if (gpr_time_cmp(at, gpr_inf_future(at.clock_type)) >= 0) {
       return absl::InfiniteFuture();
     }
-    return absl::FromUnixSeconds(at.tv_sec) + absl::Nanoseconds(at.tv_nsec);
+    const gpr_timespec left = gpr_time_sub(at, gpr_now(at.clock_type));
+    return SteadyNow() + absl::Seconds(left.tv_sec) +
+           absl::Nanoseconds(left.tv_nsec);
   }
   // The trace that the caller's header names; empty: none, or several headers,
   // of which none can be trusted.

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "engine/base/error.h"
+#include "engine/base/steady_time.h"
 #include "server/api/options.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
@@ -75,7 +75,7 @@ void EmbedStream::OnReadDone(bool ok) {
 
 void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   Enter();
-  Arrival arrival{absl::Now(), std::nullopt};
+  Arrival arrival{SteadyNow(), std::nullopt};
   if (environment_.tracer != nullptr) {
     arrival.trace = environment_.tracer->Begin(traceparent_);
   }
@@ -172,7 +172,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     if (fits.ok()) {
       fits = environment_.unread->Add(
           shared_from_this(), context_.connection(),
-          static_cast<int64_t>(answer.bytes.Length()), absl::Now());
+          static_cast<int64_t>(answer.bytes.Length()), SteadyNow());
     }
     return fits;
   });
@@ -193,7 +193,7 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
   grpc::ByteBuffer answer = WriteError(request_id, published);
   const absl::Status room = environment_.unread->Add(
       shared_from_this(), context_.connection(),
-      static_cast<int64_t>(answer.Length()), absl::Now());
+      static_cast<int64_t>(answer.Length()), SteadyNow());
   if (!room.ok()) {
     End(room);
     answer.Clear();
@@ -213,7 +213,7 @@ void EmbedStream::Leave() {
 
 void EmbedStream::Count(const ServedModel* model, const absl::Status& published,
                         const Arrival& arrival, const CallWork& work) const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   const std::string reason = published.ok() ? "" : ReasonOf(published);
   metrics_->Answered(
       model == nullptr ? environment_.metrics->NoModel() : model->metrics,
@@ -258,7 +258,7 @@ void EmbedStream::OnWriteDone(bool ok) {
     held_bytes_ -= written;
     outgoing_.Clear();
   }
-  environment_.unread->Remove(this, written, absl::Now());
+  environment_.unread->Remove(this, written, SteadyNow());
   Leave();
   if (!ok) Gone();
   Pump();

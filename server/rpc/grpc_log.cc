@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "engine/base/steady_time.h"
 #include "grpc/support/log.h"
 #include "server/base/log.h"
 
@@ -52,7 +52,7 @@ void WriteLine(gpr_log_func_args* args) {
   int64_t left_out = 0;
   {
     absl::MutexLock lock(&g_mu);
-    if (!g_limit.Allows(absl::Now())) {
+    if (!g_limit.Allows(SteadyNow())) {
       ++g_left_out;
       return;
     }

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
 
@@ -18,7 +18,7 @@ UnaryCall::UnaryCall(const CallEnvironment& environment, MethodMetrics* metrics,
       metrics_(metrics),
       model_(environment.metrics->NoModel()),
       handler_(handler),
-      arrival_(absl::Now()),
+      arrival_(SteadyNow()),
       context_(context),
       reply_(reply) {
   environment_.state->Enter();
@@ -53,7 +53,7 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
 void UnaryCall::Answer(WrittenAnswer* answer, const CallWork& work) {
   const absl::Status room = environment_.unread->Add(
       shared_from_this(), context_.connection(),
-      static_cast<int64_t>(answer->bytes.Length()), absl::Now());
+      static_cast<int64_t>(answer->bytes.Length()), SteadyNow());
   if (!room.ok()) {
     Fail(room);
     return;
@@ -85,7 +85,7 @@ void UnaryCall::Fail(const absl::Status& status) {
 // counted.
 void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason,
                          const CallWork& work, bool own_limit) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   metrics_->Answered(model_, code, reason, now - arrival_, own_limit);
   if (!trace_.has_value()) return;
   environment_.tracer->End({*trace_, metrics_->name(), model_name_, code,

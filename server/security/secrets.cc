@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 #include "server/security/secret_file.h"
 
 namespace encoderd {
@@ -42,8 +43,9 @@ Secrets::Secrets(const SecretFiles& files)
 Secrets::~Secrets() {
   if (!thread_.joinable()) return;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     stop_ = true;
+    wanted_.NotifyAll(&mu_);
   }
   thread_.join();
 }
@@ -75,8 +77,9 @@ void Secrets::Run() {
   for (;;) {
     bool reload = false;
     {
-      absl::MutexLock lock(&mu_);
-      mu_.AwaitWithTimeout(absl::Condition(this, &Secrets::Wanted), kLook);
+      MutexLock lock(&mu_);
+      const absl::Time look = SteadyNow() + kLook;
+      while (!Wanted() && SteadyNow() < look) wanted_.WaitUntil(&mu_, look);
       if (stop_) return;
       reload = std::exchange(reload_, false);
     }
@@ -90,8 +93,9 @@ void Secrets::Run() {
 }
 
 void Secrets::ReloadSoon() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   reload_ = true;
+  wanted_.NotifyAll(&mu_);
 }
 
 void Secrets::Reload() {

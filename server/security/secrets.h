@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "server/pipeline/mutex.h"
 #include "server/security/certificates.h"
 #include "server/security/token_table.h"
 #include "server/security/watched.h"
@@ -57,7 +57,8 @@ class Secrets {
   Watched<Certificates> certificates_;
   Watched<TokenTable> tokens_;
 
-  absl::Mutex mu_;
+  Mutex mu_;
+  CondVar wanted_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool reload_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // not started without files to check

@@ -25,9 +25,9 @@ struct CallSpan {
   std::string method;  // "Embed"
   std::string model;   // that took the call; empty: none did
   absl::StatusCode code = absl::StatusCode::kOk;
-  std::string reason;  // of an error
-  absl::Time arrived;
-  absl::Time answered;
+  std::string reason;   // of an error
+  absl::Time arrived;   // by SteadyNow until Tracer::End, as all times here;
+  absl::Time answered;  // exported by the wall clock
   CallWork work;
   SpanId id = {};  // given by Tracer::End
 };

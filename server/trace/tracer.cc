@@ -7,6 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
+#include "engine/base/steady_time.h"
 
 namespace encoderd {
 namespace {
@@ -26,6 +27,17 @@ Id NewId() {
   return id;
 }
 
+// A collector compares it with spans of other machines. All times move by the
+// same, so that the order of events and their intervals stay.
+void MoveToWallTime(CallSpan* span) {
+  const absl::Duration ahead = absl::Now() - SteadyNow();
+  StageTimes& stages = span->work.stages;
+  for (absl::Time* time : {&span->arrived, &span->answered, &stages.tokenized,
+                           &stages.compute_started, &stages.computed}) {
+    *time += ahead;
+  }
+}
+
 }  // namespace
 
 Tracer::Tracer(const TraceOptions& options, std::unique_ptr<Exporter> exporter)
@@ -37,9 +49,13 @@ Tracer::Tracer(const TraceOptions& options, std::unique_ptr<Exporter> exporter)
 Tracer::~Tracer() {
   bool finished = false;
   {
-    absl::MutexLock lock(&mu_);
-    leave_by_ = absl::Now() + options_.last_timeout;
-    finished = mu_.AwaitWithDeadline(absl::Condition(&finished_), leave_by_);
+    MutexLock lock(&mu_);
+    leave_by_ = SteadyNow() + options_.last_timeout;
+    changed_.NotifyAll(&mu_);
+    while (!finished_ && SteadyNow() < leave_by_) {
+      changed_.WaitUntil(&mu_, leave_by_);
+    }
+    finished = finished_;
   }
   if (!finished) exporter_->Cancel();
   thread_.join();
@@ -59,16 +75,18 @@ std::optional<TraceContext> Tracer::Begin(absl::string_view traceparent) const {
 
 void Tracer::End(CallSpan span) {
   span.id = NewId<SpanId>();
-  absl::MutexLock lock(&mu_);
+  MoveToWallTime(&span);
+  MutexLock lock(&mu_);
   if (waiting_.size() >= options_.max_waiting) {
     ++figures_.dropped;
     return;
   }
   waiting_.push_back(std::move(span));
+  if (Due()) changed_.NotifyAll(&mu_);
 }
 
 TraceFigures Tracer::figures() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return figures_;
 }
 
@@ -76,25 +94,26 @@ void Tracer::Run() {
   absl::Time leave_by = absl::InfiniteFuture();
   while (leave_by == absl::InfiniteFuture()) {
     {
-      absl::MutexLock lock(&mu_);
-      mu_.AwaitWithTimeout(absl::Condition(this, &Tracer::Due),
-                           options_.interval);
+      MutexLock lock(&mu_);
+      const absl::Time next = SteadyNow() + options_.interval;
+      while (!Due() && SteadyNow() < next) changed_.WaitUntil(&mu_, next);
       leave_by = leave_by_;
     }
     if (leave_by == absl::InfiniteFuture()) {
-      ExportSome(absl::Now() + options_.export_timeout);
+      ExportSome(SteadyNow() + options_.export_timeout);
     }
   }
-  while (absl::Now() < leave_by && ExportSome(leave_by)) {
+  while (SteadyNow() < leave_by && ExportSome(leave_by)) {
   }
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   finished_ = true;
+  changed_.NotifyAll(&mu_);
 }
 
 bool Tracer::ExportSome(absl::Time deadline) {
   std::vector<CallSpan> spans;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (waiting_.empty()) return false;
     const auto end =
         waiting_.begin() +
@@ -103,13 +122,13 @@ bool Tracer::ExportSome(absl::Time deadline) {
                  std::make_move_iterator(end));
     waiting_.erase(waiting_.begin(), end);
   }
-  const ExportResult result = exporter_->Export(spans, deadline - absl::Now());
+  const ExportResult result = exporter_->Export(spans, deadline - SteadyNow());
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     figures_.failed += result.failed;
     figures_.exported += static_cast<int64_t>(spans.size()) - result.failed;
   }
-  if (!result.status.ok() && log_limit_.Allows(absl::Now())) {
+  if (!result.status.ok() && log_limit_.Allows(SteadyNow())) {
     Log(LogLevel::kWarning, "trace_export_failed",
         LogFields()
             .Add("spans", result.failed)

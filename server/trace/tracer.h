@@ -13,9 +13,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/base/log.h"
+#include "server/pipeline/mutex.h"
 #include "server/trace/exporter.h"
 #include "server/trace/trace_context.h"
 
@@ -52,7 +52,8 @@ class Tracer {
   // The trace of a call that begins, or none if it is not traced. traceparent:
   // of its metadata; empty or malformed: the call begins its own trace.
   std::optional<TraceContext> Begin(absl::string_view traceparent) const;
-  // Queues the span of an ended call under a new id. Does not block.
+  // Queues the span of an ended call under a new id, its times moved from
+  // SteadyNow to the wall clock as that is now. Does not block.
   void End(CallSpan span);
 
   TraceFigures figures() const;
@@ -71,7 +72,8 @@ class Tracer {
   const TraceOptions options_;
   const std::unique_ptr<Exporter> exporter_;
   LogLimit log_limit_;  // of the thread
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
+  CondVar changed_;  // Due() or finished_
   std::vector<CallSpan> waiting_ ABSL_GUARDED_BY(mu_);
   TraceFigures figures_ ABSL_GUARDED_BY(mu_);
   absl::Time leave_by_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/number.h"
@@ -16,6 +15,7 @@
 #include "client/cpp/encoderctl/remedy.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
+#include "client/cpp/steady_time.h"
 
 namespace encoderd::ctl {
 
@@ -187,7 +187,7 @@ class ListRun {
       return false;
     };
     options.await_return = [this](const absl::Status&) {
-      const absl::Time now = absl::Now();
+      const absl::Time now = client::SteadyNow();
       if (now - told_gone_ >= kGoneNotes) {
         told_gone_ = now;
         progress_->Clear();

@@ -16,6 +16,7 @@
 #include "client/cpp/encoderctl/arrivals.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/steady_time.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -53,8 +54,8 @@ class UnaryLoad {
       : stub_(stub),
         load_(load),
         slots_(load.concurrency),
-        measure_(limits, absl::Now()) {
-    if (load.rate > 0) arrivals_.emplace(load.rate, absl::Now());
+        measure_(limits, client::SteadyNow()) {
+    if (load.rate > 0) arrivals_.emplace(load.rate, client::SteadyNow());
   }
 
   Figures Run(const GoOn& go_on) {
@@ -65,20 +66,22 @@ class UnaryLoad {
       {
         absl::MutexLock lock(&mu_);
         full_ = arrivals_ && running_ == load_.concurrency;
-        mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Awake),
-                             UntilNext(absl::Now()));
+        const auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          return Awake();
+        };
+        awake_.Await(&mu_, awake, UntilNext(client::SteadyNow()));
         if (Over()) break;
         texts = measure_.texts();
-        share = measure_.Share(absl::Now());
+        share = measure_.Share(client::SteadyNow());
       }
       // Not under the lock: it may write to a slow terminal.
-      const absl::Time now = absl::Now();
+      const absl::Time now = client::SteadyNow();
       if (now < next_tick_) continue;
       next_tick_ = now + kTick;
       if (!go_on(texts, share)) break;
     }
     absl::MutexLock lock(&mu_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = client::SteadyNow();
     Figures figures = measure_.Close(now);
     closed_ = true;
     if (arrivals_) {
@@ -106,7 +109,7 @@ class UnaryLoad {
   };
 
   bool Over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return measure_.Over(absl::Now());
+    return measure_.Over(client::SteadyNow());
   }
 
   // Whether there is something to do before the time is up.
@@ -133,14 +136,15 @@ class UnaryLoad {
     if (arrivals_) arrivals_->Advance();
     slot->number = made_++;
     slot->context = std::make_unique<grpc::ClientContext>();
-    slot->context->set_deadline(absl::ToChronoTime(now + load_.timeout));
+    slot->context->set_deadline(
+        absl::ToChronoTime(absl::Now() + load_.timeout));
     return true;
   }
 
   std::vector<Slot*> TakeDue() {
     absl::MutexLock lock(&mu_);
     std::vector<Slot*> due;
-    const absl::Time now = absl::Now();
+    const absl::Time now = client::SteadyNow();
     for (Slot& slot : slots_) {
       if (arrivals_ && now < arrivals_->next()) break;
       if (Take(&slot, now)) due.push_back(&slot);
@@ -156,7 +160,7 @@ class UnaryLoad {
   }
 
   void End(Slot* slot, const grpc::Status& ended) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = client::SteadyNow();
     absl::Status status =
         client::FromGrpc(ended, FirstText(load_, slot->number));
     if (status.ok()) {
@@ -175,7 +179,9 @@ class UnaryLoad {
         measure_.Failed(now, status);
         slot->due = now + PauseAfter(status);
       }
-      if (!Take(slot, now)) return;
+      const bool more = Take(slot, now);
+      if (Awake()) awake_.NotifyAll();
+      if (!more) return;
     }
     Start(slot);
   }
@@ -183,6 +189,7 @@ class UnaryLoad {
   v1::Encoder::Stub* const stub_;
   const Load& load_;
   absl::Mutex mu_;
+  client::SteadyCondition awake_;  // Awake() may have become true
   std::vector<Slot> slots_;
   Measure measure_ ABSL_GUARDED_BY(mu_);
   std::optional<Arrivals> arrivals_ ABSL_GUARDED_BY(mu_);  // of an open loop
@@ -197,14 +204,14 @@ class StreamLoad {
  public:
   StreamLoad(v1::Encoder::Stub* stub, const Load& load,
              const MeasureLimits& limits)
-      : stub_(stub), load_(load), measure_(limits, absl::Now()) {}
+      : stub_(stub), load_(load), measure_(limits, client::SteadyNow()) {}
 
   Figures Run(const GoOn& go_on) {
-    absl::Time now = absl::Now();
+    absl::Time now = client::SteadyNow();
     while (!measure_.Over(now) &&
            go_on(measure_.texts(), measure_.Share(now))) {
       Step(now);
-      now = absl::Now();
+      now = client::SteadyNow();
     }
     Figures figures = measure_.Close(now);
     stream_.reset();  // cancels what is in flight
@@ -240,7 +247,7 @@ class StreamLoad {
                   ? absl::UnavailableError("the server ended the stream early")
                   : status);
     } else if (!began_.empty() &&
-               absl::Now() - began_.begin()->second > load_.timeout) {
+               client::SteadyNow() - began_.begin()->second > load_.timeout) {
       FailAll(absl::DeadlineExceededError(
           absl::StrCat("no response from the server for ",
                        absl::FormatDuration(load_.timeout))));
@@ -248,7 +255,7 @@ class StreamLoad {
   }
 
   void Take(const v1::EmbedResponse& response) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = client::SteadyNow();
     int64_t id = -1;
     const auto found = absl::SimpleAtoi(response.request_id(), &id)
                            ? began_.find(id)
@@ -280,7 +287,7 @@ class StreamLoad {
 
   // The stream is of no more use.
   void FailAll(const absl::Status& status) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = client::SteadyNow();
     for (size_t i = 0; i < began_.size(); ++i) Fail(now, status);
     not_before_ = now + PauseAfter(status);
     began_.clear();

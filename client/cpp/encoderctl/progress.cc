@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "client/cpp/encoderctl/number.h"
+#include "client/cpp/steady_time.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -38,10 +38,10 @@ Progress::Progress(std::ostream* terminal, absl::Duration patience,
     : terminal_(terminal),
       patience_(patience),
       before_(before),
-      start_(absl::Now()) {}
+      start_(client::SteadyNow()) {}
 
 void Progress::Update(int64_t texts, double share) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = client::SteadyNow();
   if (terminal_ == nullptr || now - drawn_ < kRedraw ||
       now - start_ < patience_) {
     return;
@@ -56,7 +56,7 @@ void Progress::Update(int64_t texts, double share) {
 
 void Progress::End(int64_t texts) {
   Clear();
-  const absl::Duration spent = absl::Now() - start_;
+  const absl::Duration spent = client::SteadyNow() - start_;
   if (terminal_ == nullptr || spent < patience_) return;
   const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
   *terminal_ << absl::StrFormat(

@@ -13,6 +13,7 @@
 #include "client/cpp/calls.h"
 #include "client/cpp/client.h"
 #include "client/cpp/error.h"
+#include "client/cpp/steady_time.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/time_util.h"
 #include "google/rpc/error_details.pb.h"
@@ -72,7 +73,7 @@ class RunCallsTest : public ::testing::Test {
         },
         [&](OneCall* call) {
           const auto input = static_cast<int>(call->cut.first_input);
-          started_[input].push_back(absl::Now());
+          started_[input].push_back(SteadyNow());
           start(input, static_cast<int>(started_[input].size()), call);
         },
         [&](const OneCall& call) {
@@ -88,8 +89,8 @@ class RunCallsTest : public ::testing::Test {
   }
 
   // A test that would wait without end fails instead.
-  const absl::Time end_ = absl::Now() + absl::Seconds(60);
-  std::function<bool()> stop_ = [this] { return absl::Now() > end_; };
+  const absl::Time end_ = SteadyNow() + absl::Seconds(60);
+  std::function<bool()> stop_ = [this] { return SteadyNow() > end_; };
   absl::Duration timeout_ = absl::Hours(2);
   std::function<bool(const absl::Status&)> await_return_;
   std::map<int, std::vector<absl::Time>> started_;  // attempts, by input
@@ -241,7 +242,7 @@ TEST_F(RunCallsTest, ExplainsTheClientsOwnDeadlineByTheRefusalBeforeIt) {
   timeout_ = absl::Milliseconds(200);
   const absl::Status status = Run(1, [](int, int attempt, OneCall* call) {
     if (attempt == 1) return End(call, Full(5));
-    absl::SleepFor(call->deadline - absl::Now());
+    absl::SleepFor(call->deadline - SteadyNow());
     End(call, grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, ""));
   });
   EXPECT_EQ(GetReason(status), "QUEUE_FULL") << status;

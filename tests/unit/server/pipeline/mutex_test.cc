@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {
@@ -139,7 +140,7 @@ TEST(CondVarTest, NotifiesNobodyWhoseTimeIsUp) {
   sleepers.Start(0);
   {
     MutexLock lock(sleepers.mutex());
-    sleepers.available()->WaitUntil(sleepers.mutex(), absl::Now());
+    sleepers.available()->WaitUntil(sleepers.mutex(), SteadyNow());
   }
   sleepers.Wake(1);
 }
@@ -150,7 +151,7 @@ TEST(CondVarTest, WaiterWhoseTimeIsUpLeavesOthersInPlace) {
     sleepers.Start(0);
     bool was_between = false;
     {
-      const Impatient impatient(&sleepers, absl::Now() + time);
+      const Impatient impatient(&sleepers, SteadyNow() + time);
       sleepers.Start(1);
       MutexLock lock(sleepers.mutex());
       was_between = impatient.waits();
@@ -168,11 +169,11 @@ TEST(CondVarTest, WaiterMayBeNotifiedWhenItsTimeIsUp) {
     sleepers.Start(0);
     bool waited = false;
     {
-      const absl::Time until = absl::Now() + time;
+      const absl::Time until = SteadyNow() + time;
       const Impatient impatient(&sleepers, until);
       MutexLock lock(sleepers.mutex());
       waited = impatient.waits();
-      absl::SleepFor(until + absl::Milliseconds(10) - absl::Now());
+      absl::SleepFor(until + absl::Milliseconds(10) - SteadyNow());
       if (waited) sleepers.available()->NotifyOne(sleepers.mutex());
     }
     sleepers.Wake(1);

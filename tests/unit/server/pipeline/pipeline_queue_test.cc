@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/queue_pace.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
@@ -11,7 +12,7 @@ namespace encoderd {
 namespace {
 
 PipelineRequest WithDeadline(PipelineRequest request, absl::Duration in) {
-  request.deadline = absl::Now() + in;
+  request.deadline = SteadyNow() + in;
   return request;
 }
 
@@ -162,10 +163,10 @@ TEST(PipelineQueueTest, OnlyTheWaitForTheFirstBatchIsLimited) {
       harness.device.CloseGate();
       PipelineRequest request = TextRequest(EightBytes(50));
       if (has_deadline) request = WithDeadline(std::move(request), 2 * time);
-      const absl::Time expires = absl::Now() + (has_deadline ? 2 : 1) * time;
+      const absl::Time expires = SteadyNow() + (has_deadline ? 2 : 1) * time;
       auto pending = harness.Submit(std::move(request));
       const bool begun = harness.ReachesGate(pending);
-      while (absl::Now() < expires) absl::SleepFor(absl::Milliseconds(1));
+      while (SteadyNow() < expires) absl::SleepFor(absl::Milliseconds(1));
       harness.device.OpenGate();
       const absl::Status status = pending.Get().status();
       if (!begun) return false;
@@ -239,7 +240,7 @@ TEST(PipelineQueueTest, WhatExpiresInTheQueueIsNeverComputed) {
       queued = harness.observer.seen().queue_sequences == 2;
       return queued || expiring.answered();
     }));
-    while (absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    while (SteadyNow() < deadline) absl::SleepFor(absl::Milliseconds(1));
     harness.device.OpenGate();
     const absl::Status status = expiring.Get().status();
     EXPECT_EQ(status, ExpiredError());

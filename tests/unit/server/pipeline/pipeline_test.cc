@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -35,9 +36,9 @@ TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
   auto first = harness.Submit({"holds the thread"});
   ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
   auto second = harness.Submit({"waits for it"});
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   absl::SleepFor(absl::Milliseconds(20));
-  const absl::Time end = absl::Now();
+  const absl::Time end = SteadyNow();
   harness.tokenizer.OpenGate();
   const auto result = second.Get();
   ASSERT_TRUE(result.ok()) << result.status();
@@ -233,7 +234,7 @@ TEST(PipelineTest, RefusesWorkOnceDrainingAndFinishesWhatItHas) {
   EXPECT_EQ(ReasonOf(refused.status()), "DRAINING");
   EXPECT_EQ(harness.pipeline->in_flight(), 1);
   EXPECT_FALSE(
-      harness.pipeline->WaitIdle(absl::Now() + absl::Milliseconds(20)));
+      harness.pipeline->WaitIdle(SteadyNow() + absl::Milliseconds(20)));
   harness.device.OpenGate();
   EXPECT_TRUE(accepted.Get().ok());
   EXPECT_TRUE(harness.pipeline->WaitIdle(absl::InfiniteFuture()));

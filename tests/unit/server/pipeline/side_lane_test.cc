@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/pipeline.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
@@ -104,9 +105,9 @@ TEST(SideLaneTest, WhatIsPastItsDeadlineIsNotWorkedOn) {
   PipelineHarness harness;
   Piece first(&harness, 1, true);
   EXPECT_EQ(first.Reason(), "OK");
-  const absl::Time deadline = absl::Now() + absl::Milliseconds(1);
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(1);
   Piece late(&harness, 1, true, deadline);
-  while (absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  while (SteadyNow() < deadline) absl::SleepFor(absl::Milliseconds(1));
   first.Release();
   EXPECT_EQ(late.Status(), ExpiredError());
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/steady_time.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -72,7 +73,7 @@ void StressTest::Load(int thread) {
       request.inputs.push_back(TextInput{sent.texts.back()});
     }
     if (random() % 8 == 0) {
-      request.deadline = absl::Now() + absl::Microseconds(random() % 3000);
+      request.deadline = SteadyNow() + absl::Microseconds(random() % 3000);
     }
     sent.pending = harness_.Submit(std::move(request));
     window.push_back(std::move(sent));

@@ -197,8 +197,12 @@ class Work {
                                               "\", which is not in flight"));
     }
     if (response.has_error()) {
-      return TakeError(FromDetails(response.error(), pending->cut.first_input),
-                       pending);
+      absl::Status error =
+          FromDetails(response.error(), pending->cut.first_input);
+      if (error.ok()) {
+        error = absl::InternalError("the server sent an error with code OK");
+      }
+      return TakeError(error, pending);
     }
     Heard();
     const absl::Status same = model_.Check(response.fingerprint());

@@ -33,10 +33,10 @@ std::string MoveIndexes(absl::string_view text, int64_t first_input) {
     absl::StrAppend(&moved, text.substr(0, at), kInputs);
     text.remove_prefix(at + kInputs.size());
     const size_t end = text.find(']');
-    int64_t index = 0;
+    int32_t index = 0;
     if (end != absl::string_view::npos &&
         absl::SimpleAtoi(text.substr(0, end), &index)) {
-      absl::StrAppend(&moved, index + first_input);
+      absl::StrAppend(&moved, first_input + index);
       text.remove_prefix(end);
     }
   }
@@ -47,10 +47,10 @@ std::string MoveErrorInfo(const std::string& bytes, int64_t first_input) {
   google::rpc::ErrorInfo info;
   if (!info.ParseFromString(bytes)) return bytes;
   const auto found = info.mutable_metadata()->find("input_index");
-  int64_t index = 0;
+  int32_t index = 0;
   if (found != info.mutable_metadata()->end() &&
       absl::SimpleAtoi(found->second, &index)) {
-    found->second = absl::StrCat(index + first_input);
+    found->second = absl::StrCat(first_input + index);
   }
   return info.SerializeAsString();
 }

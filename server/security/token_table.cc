@@ -138,7 +138,12 @@ absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
         "without one");
   }
   auto table = std::make_shared<TokenTable>();
-  if (before != nullptr) table->calls_ = before->calls_;
+  // The calls of a name may outlive its line; without any it is forgotten.
+  if (before != nullptr) {
+    for (const auto& [name, calls] : before->calls_) {
+      if (!calls.expired()) table->calls_[name] = calls;
+    }
+  }
   size_t number = 0;
   for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
     ++number;

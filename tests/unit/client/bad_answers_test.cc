@@ -2,6 +2,7 @@
 // says what the server returned.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@ using encoderd::testing::FakeEncoderService;
 constexpr char kFewer[] = "fewer";      // first of a call: a result is missing
 constexpr char kShorter[] = "shorter";  // first of a call: its values are
 constexpr char kEndless[] = "endless";  // first of a call: its sizes are
+constexpr char kNoFault[] = "no fault";
 constexpr size_t kLargeBytes = 4 << 20;
 
 class BadAnswers : public FakeEncoderService {
@@ -65,16 +67,24 @@ class BadAnswers : public FakeEncoderService {
     return status;
   }
 
-  // Answers the first of two requests, then one that was not sent, and ends.
-  // The first answer is large: while the client copies it, the rest arrives.
+  // Answers a request for kNoFault with an error of code OK. Else it answers
+  // the first of two requests, then one that was not sent, and ends. The first
+  // answer is large: while the client copies it, the rest arrives.
   grpc::Status EmbedStream(
       grpc::ServerContext* context,
       grpc::ServerReaderWriter<v1::EmbedResponse, v1::EmbedRequest>* stream)
       override {
     v1::EmbedRequest first, second;
-    EXPECT_TRUE(stream->Read(&first) && stream->Read(&second));
+    EXPECT_TRUE(stream->Read(&first));
     v1::EmbedResponse response;
     response.set_request_id(first.request_id());
+    if (first.inputs(0).text() == kNoFault) {
+      response.mutable_error();
+      stream->Write(response);
+      stream->Read(&second);  // the client ends the stream
+      return grpc::Status::OK;
+    }
+    EXPECT_TRUE(stream->Read(&second));
     response.add_embeddings()->mutable_packed()->resize(kLargeBytes);
     stream->Write(response);
     response.Clear();
@@ -142,6 +152,18 @@ TEST_F(BadAnswersTest, LooksAtAnAnswerThatComesAboutWhenItsStreamEnds) {
                                 "the server answered request \"not sent\", "
                                 "which is not in flight"));
   }
+}
+
+TEST_F(BadAnswersTest, AnErrorMustHaveACode) {
+  bool given = false;
+  const absl::Status status = Connect()->EmbedBulk(
+      [&](v1::Input* input, absl::Status*) {
+        input->set_text(kNoFault);
+        return !std::exchange(given, true);
+      },
+      {}, {}, [](const BulkAnswer&) { return absl::OkStatus(); });
+  EXPECT_THAT(status, IsError(absl::StatusCode::kInternal,
+                              "the server sent an error with code OK"));
 }
 
 }  // namespace

@@ -60,6 +60,15 @@ absl::Status OneOf(absl::string_view flag, const std::string& value,
   return Bad(flag, value, absl::StrCat("must be one of ", list));
 }
 
+absl::Status Dtype(const std::string& value) {
+  if (value == "int8" || value == "fp8") {
+    return Bad(
+        "dtype", value,
+        absl::StrCat("8 bits are for products alone: set --products=", value));
+  }
+  return OneOf("dtype", value, {"auto", "fp32", "bf16", "fp16"});
+}
+
 absl::Status DeviceWord(const std::string& value) {
   if (ParseDevice(value).has_value()) return absl::OkStatus();
   return Bad("device", value, absl::StrCat("must be one of ", kDeviceWords));
@@ -237,7 +246,7 @@ absl::Status Validate(const ServerConfig& c) {
       Reach(c, "listen", c.listen),
       Reach(c, "http_listen", c.http_listen),
       DeviceWord(c.device),
-      OneOf("dtype", c.dtype, {"auto", "fp32", "bf16", "fp16"}),
+      Dtype(c.dtype),
       OneOf("products", c.products, {"dtype", "fp8", "int8"}),
       InRange("max_len", c.max_len, 0, 1 << 20),
       InRange("threads", c.threads, 0, 1024),

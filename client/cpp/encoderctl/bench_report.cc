@@ -94,9 +94,9 @@ std::string BenchReport::ToText() const {
         Milliseconds(figures.Quantile(1)));
   }
   if (TooSmall(*this)) {
-    absl::StrAppend(
-        &text, "sample        too small for these figures: ", figures.answered,
-        " answered calls; it takes ", Fewest(load), "\n");
+    absl::StrAppend(&text, "sample        too small for these figures: ",
+                    figures.answered, " answered calls; it takes ",
+                    Fewest(load), ": raise --duration or --count\n");
   }
   const int64_t distinct = Distinct(load);
   // Of a closed loop: an open one has few in flight, unless it is overloaded.

@@ -61,7 +61,7 @@ TEST_F(BenchReportTest, AnOpenLoopTakesMoreCallsForASampleThatIsLargeEnough) {
   load_.rate = 10;
   EXPECT_EQ(Json()["sample_too_small"], true);
   EXPECT_THAT(Report().ToText(),
-              HasSubstr("100 answered calls; it takes 1000\n"));
+              HasSubstr("100 answered calls; it takes 1000: raise "));
 }
 
 }  // namespace

@@ -192,7 +192,8 @@ TEST_F(EncoderctlBenchTest, SaysWhenTheSampleIsTooSmall) {
       ASSERT_EQ(Run(run), kExitOk) << err_;
       EXPECT_EQ(absl::StrContains(out_,
                                   "too small for these figures: 109 "
-                                  "answered calls; it takes 110\n"),
+                                  "answered calls; it takes 110: raise "
+                                  "--duration or --count\n"),
                 !enough);
     }
   }

@@ -83,6 +83,8 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "cuda:N,cuda:M,..., cuda:all"},
       {[](ServerConfig* c) { c->dtype = "int4"; },
        "--dtype=int4: must be one of auto, fp32, bf16, fp16"},
+      {[](ServerConfig* c) { c->dtype = "int8"; },
+       "--dtype=int8: 8 bits are for products alone: set --products=int8"},
       {[](ServerConfig* c) { c->listen = "host"; },
        "--listen=host: must be host:port"},
       {[](ServerConfig* c) { c->http_listen = "host:70000"; },

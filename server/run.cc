@@ -186,7 +186,7 @@ class Drainer {
       first = std::min(first, SteadyNow());
       if (SteadyNow() - first < kOneWish) continue;
       Log(LogLevel::kWarning, "drain_cut_short",
-          LogFields().Add("unanswered", server_->in_flight()));
+          LogFields().Add("unanswered", server_->unanswered()));
       _exit(kExitHurried);
     }
     thread_.join();
@@ -234,7 +234,13 @@ void ReadInBoundedPieces() {
 void OccupyClosedDescriptors() {
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(standard, F_GETFD) != -1 || errno != EBADF) continue;
-    if (open("/dev/null", O_RDWR) != standard) _exit(kExitStartFailed);
+    if (open("/dev/null", O_RDWR) == standard) continue;
+    constexpr char kWhy[] =
+        "level=error event=start_failed message=\"a standard descriptor is "
+        "closed, and /dev/null cannot be opened in its place\"\n";
+    [[maybe_unused]] const ssize_t size =
+        write(STDERR_FILENO, kWhy, sizeof(kWhy) - 1);
+    _exit(kExitStartFailed);
   }
 }
 

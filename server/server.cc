@@ -290,10 +290,9 @@ bool Server::WaitIdle(absl::Duration patience) const {
   return true;
 }
 
-bool Server::WaitForLastWords() const {
+bool Server::WaitForLastWords(absl::Time last) const {
   int64_t least = std::numeric_limits<int64_t>::max();
   absl::Time until = absl::InfiniteFuture();
-  const absl::Time last = SteadyNow() + kLastWords;
   for (;;) {
     // All unary calls in flight, because one that is being parsed is abandoned
     // only once it is open.
@@ -330,12 +329,13 @@ bool Server::Drain() {
   calls_.GiveUpAll();
   streams_.GiveUpAll();
   health_.EndWatches();
-  const bool all_left = WaitForLastWords();
+  const absl::Time last = SteadyNow() + kLastWords;
+  const bool all_left = WaitForLastWords(last);
   state_.HoldRefusals();
   acceptor_->StopReading();
   held_.GiveUpAll();
   absl::SleepFor(kSettle);
-  if (all_left) WaitForLastWords();
+  if (all_left) WaitForLastWords(last);
   acceptor_->CloseAllAfter(kGoodbye);
   grpc_->Shutdown(std::chrono::system_clock::now());
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",

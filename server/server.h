@@ -73,6 +73,8 @@ class Server {
   // The answer of /metrics, sampled now.
   std::string MetricsText();
   int64_t in_flight() const { return state_.in_flight(); }
+  // Without calls that were refused before any work.
+  int64_t unanswered() const { return state_.unanswered(); }
   int64_t connections() const { return acceptor_->connections(); }
   int64_t streams() const { return streams_.count(); }
 
@@ -94,7 +96,7 @@ class Server {
   bool WaitIdle(absl::Duration patience) const;
   // Waits until all callers that were notified of the shutdown have left
   // (true), or none leaves any more (false).
-  bool WaitForLastWords() const;
+  bool WaitForLastWords(absl::Time last) const;
   ServerState StateNow() const;
 
   const ServerConfig config_;

@@ -197,12 +197,8 @@ class Work {
                                               "\", which is not in flight"));
     }
     if (response.has_error()) {
-      absl::Status error =
-          FromDetails(response.error(), pending->cut.first_input);
-      if (error.ok()) {
-        error = absl::InternalError("the server sent an error with code OK");
-      }
-      return TakeError(error, pending);
+      return TakeError(StreamError(response.error(), pending->cut.first_input),
+                       pending);
     }
     Heard();
     const absl::Status same = model_.Check(response.fingerprint());

@@ -93,6 +93,13 @@ absl::Status FromDetails(const google::rpc::Status& error,
                   first_input);
 }
 
+absl::Status StreamError(const google::rpc::Status& error,
+                         int64_t first_input) {
+  const absl::Status status = FromDetails(error, first_input);
+  if (!status.ok()) return status;
+  return absl::InternalError("the server sent an error with code OK");
+}
+
 absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
                           int64_t i) {
   // Inputs that were not sent stand between those that were.

@@ -35,6 +35,9 @@ absl::Status FromGrpc(const grpc::Status& status, int64_t first_input);
 // The same of an error that stands inside an answer; OK if its code is.
 absl::Status FromDetails(const google::rpc::Status& error, int64_t first_input);
 
+// The same of an answer that is an error: INTERNAL if it has no code.
+absl::Status StreamError(const google::rpc::Status& error, int64_t first_input);
+
 // The error that replaces the result of input i of `cut`, which was sent.
 absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
                           int64_t i);

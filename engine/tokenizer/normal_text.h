@@ -32,9 +32,9 @@ class NormalText {
       std::numeric_limits<int32_t>::max() - 4096;
 
   // How far a text of `bytes` may grow. Writing grows threefold at most (Hangul
-  // to NFD, spaces to U+2581); by a factor above 4 only texts of squared words
-  // (U+3316) and Arabic ligatures (U+FDFA: 11) do, which therefore work up to
-  // 1 MiB of result.
+  // to NFD, spaces to U+2581); by a factor above 4 only characters do that
+  // stand for whole words (squared: U+3316; Korean in parentheses: U+321D;
+  // Arabic ligatures: U+FDFA, 11), which therefore work up to 1 MiB of result.
   static int64_t Limit(int64_t bytes) {
     return std::min(std::max<int64_t>(4 * bytes, 1 << 20), kMaxBytes);
   }

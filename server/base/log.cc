@@ -80,7 +80,8 @@ std::atomic<int64_t> g_lost{0};
 
 // A terminal that says POLLOUT may have less room than a line needs, and would
 // block: it is opened once more, since its own descriptor is shared with other
-// programs. -1: it cannot be.
+// programs. -1: it cannot be, for example if it is another user's; then a
+// write may block.
 int OpenTerminal() {
   if (isatty(STDERR_FILENO) != 1) return -1;
   return open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -11,7 +11,8 @@
 //
 // Thread-safe; a line is written as a whole. Never blocks: while standard error
 // is blocked (a pipe that nobody reads), lines are dropped and counted, and the
-// next line that is written has the number (event=log_lines_lost).
+// next line that is written has the number (event=log_lines_lost). A terminal
+// that this user may not open is the exception.
 #ifndef ENCODERD_SERVER_BASE_LOG_H_
 #define ENCODERD_SERVER_BASE_LOG_H_
 

@@ -36,8 +36,9 @@ namespace encoderd {
 
 struct PipelineOptions {
   int64_t max_batch_tokens = 0;  // 0: the Sessions' own limit
-  // Tokens waiting and computing; beyond it QUEUE_FULL.
-  int64_t max_queue_tokens = 524288;
+  // Tokens waiting and computing; beyond it QUEUE_FULL. The default is for
+  // tests: the server sets what ServerConfig says.
+  int64_t max_queue_tokens = 1 << 20;
   int32_t tokenizer_threads = 1;
   // The largest call that Submit tokenizes itself, in InputBytes (its text and
   // sizeof(Input) for each input); 0: none.

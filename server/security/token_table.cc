@@ -138,7 +138,7 @@ absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
         "without one");
   }
   auto table = std::make_shared<TokenTable>();
-  // The calls of a name may outlive its line; without any it is forgotten.
+  // Calls may outlive the line of their name.
   if (before != nullptr) {
     for (const auto& [name, calls] : before->calls_) {
       if (!calls.expired()) table->calls_[name] = calls;

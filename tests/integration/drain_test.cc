@@ -136,6 +136,29 @@ TEST(DrainTest, WatchesThatReadOneByOneHoldUpLeavingForABoundedTime) {
   EXPECT_LT(read, watches.size());
 }
 
+TEST(DrainTest, CallsThatAreRefusedDoNotHoldUpLeaving) {
+  ServerConfig config = TestConfig();
+  config.drain_timeout = absl::Hours(1);
+  TestServer server({}, config);
+  std::atomic<bool> left{false};
+  std::atomic<int> given_up{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 16; ++i) {
+    callers.emplace_back([&] {
+      const absl::Time last = absl::Now() + kPatience;
+      v1::EmbedResponse response;
+      while (!left && absl::Now() < last) {
+        server.Embed(TextRequest({"again"}), &response);
+      }
+      if (!left) ++given_up;
+    });
+  }
+  EXPECT_TRUE(server.server().Drain());
+  left = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(given_up, 0);
+}
+
 TEST(DrainTest, AFloodOfConnectionsDoesNotHoldUpLeaving) {
   TestServer server;
   std::atomic<bool> left{false};

@@ -4,8 +4,10 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -47,6 +49,25 @@ TEST(ProcessLogTest, ALogThatNobodyReadsHoldsNobodyUp) {
   }
   EXPECT_GT(lost(), 0);
   EXPECT_TRUE(served.Embed("x").ok());
+}
+
+// Else lines of the log would go to whatever opens next.
+TEST(ProcessLogTest, ClosedStandardDescriptorsAreOccupied) {
+  Process process({"/bin/sh", "-c",
+                   "exec " ENCODERD_FAKE_SERVER
+                   " --model=fake=load_ms:0 --listen=127.0.0.1:0"
+                   " --http_listen= <&- >&- 2>&-"});
+  EXPECT_EQ(process.WaitForLine("event="), "");
+  for (const char* standard : {"0", "1", "2"}) {
+    const std::string link =
+        absl::StrCat("/proc/", process.pid(), "/fd/", standard);
+    EXPECT_TRUE(Eventually([&] {
+      std::error_code error;
+      return std::filesystem::read_symlink(link, error) == "/dev/null";
+    })) << standard;
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(), kExitOk);
 }
 
 TEST(ProcessLogTest, FewFileDescriptorsAreAWarningWithTheRemedy) {

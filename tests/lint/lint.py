@@ -11,6 +11,7 @@ import argparse
 import pathlib
 import sys
 
+import clocks
 import code_names
 import constant_time
 import cxx_format
@@ -49,6 +50,7 @@ CHECKS = {
     "versions": versions.check,
     "checks": reliability.checks,
     "token_compare": constant_time.token_compare,
+    "steady_time": clocks.steady_time,
     "messages": messages.check,
     "words": words.check,
     "tidy": None,  # takes the build too

@@ -268,7 +268,7 @@ class StreamLoad {
     }
     const absl::Status status =
         response.has_error()
-            ? client::FromDetails(response.error(), FirstText(load_, id))
+            ? client::StreamError(response.error(), FirstText(load_, id))
             : client::CheckCount(response.embeddings_size(),
                                  load_.texts_per_call);
     if (status.ok()) {

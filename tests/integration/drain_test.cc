@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -138,56 +139,49 @@ TEST(DrainTest, WatchesThatReadOneByOneHoldUpLeavingForABoundedTime) {
   EXPECT_LT(read, watches.size());
 }
 
-TEST(DrainTest, CallsThatAreRefusedDoNotHoldUpLeaving) {
-  ServerConfig config = TestConfig();
-  config.drain_timeout = absl::Hours(1);
-  TestServer server({}, config);
-  // The last calls end with gRPC's own errors: nobody reads them any more.
-  const auto stub = v1::Encoder::NewStub(grpc::CreateChannel(
-      absl::StrCat("127.0.0.1:", server.server().grpc_port()),
-      grpc::InsecureChannelCredentials()));
+// The server leaves although `threads` threads do `again` until it has left.
+void ExpectToLeaveDespite(TestServer* server, int threads,
+                          const std::function<void()>& again) {
   std::atomic<bool> left{false};
   std::atomic<int> given_up{0};
   std::vector<std::thread> callers;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < threads; ++i) {
     callers.emplace_back([&] {
       const absl::Time last = absl::Now() + kPatience;
-      v1::EmbedResponse response;
-      while (!left && absl::Now() < last) {
-        grpc::ClientContext context;
-        stub->Embed(&context, TextRequest({"again"}), &response);
-      }
+      while (!left && absl::Now() < last) again();
       if (!left) ++given_up;
     });
   }
-  EXPECT_TRUE(server.server().Drain());
+  EXPECT_TRUE(server->server().Drain());
   left = true;
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(given_up, 0);
 }
 
+TEST(DrainTest, CallsThatAreRefusedDoNotHoldUpLeaving) {
+  ServerConfig config = TestConfig();
+  config.drain_timeout = absl::Hours(1);
+  TestServer server({}, config);
+  // The last calls end with gRPC's own errors, which nobody reads.
+  const auto stub = v1::Encoder::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", server.server().grpc_port()),
+      grpc::InsecureChannelCredentials()));
+  ExpectToLeaveDespite(&server, 16, [&] {
+    grpc::ClientContext context;
+    v1::EmbedResponse response;
+    stub->Embed(&context, TextRequest({"again"}), &response);
+  });
+}
+
 TEST(DrainTest, AFloodOfConnectionsDoesNotHoldUpLeaving) {
   TestServer server;
-  std::atomic<bool> left{false};
-  std::atomic<int> given_up{0};
-  std::vector<std::thread> flood;
-  for (int i = 0; i < 4; ++i) {
-    flood.emplace_back([&] {
-      const absl::Time last = absl::Now() + kPatience;
-      while (!left && absl::Now() < last) {
-        const int fd = NewTcpSocket();
-        ConnectLoopback(fd, server.server().grpc_port());
-        const linger reset = {1, 0};  // no port is used up
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-        close(fd);
-      }
-      if (!left) ++given_up;
-    });
-  }
-  EXPECT_TRUE(server.server().Drain());
-  left = true;
-  for (std::thread& thread : flood) thread.join();
-  EXPECT_EQ(given_up, 0);
+  ExpectToLeaveDespite(&server, 4, [&] {
+    const int fd = NewTcpSocket();
+    ConnectLoopback(fd, server.server().grpc_port());
+    const linger reset = {1, 0};  // no port is used up
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    close(fd);
+  });
 }
 
 TEST(DrainTest, AStreamThatNeverReadsHoldsUpLeavingForABoundedTime) {

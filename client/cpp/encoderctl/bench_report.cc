@@ -134,7 +134,7 @@ std::string BenchReport::ToJson() const {
   json["tokens"] = figures.tokens;
   json["texts_per_s"] = figures.PerSecond(static_cast<double>(figures.texts));
   json["tokens_per_s"] = figures.PerSecond(static_cast<double>(figures.tokens));
-  json["latency_ms"] = nullptr;  // of no answer there is none
+  json["latency_ms"] = nullptr;  // without answers
   if (figures.answered > 0) {
     json["latency_ms"] = {{"mean", Milliseconds(figures.Mean())},
                           {"p50", Milliseconds(figures.Quantile(0.5))},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace encoderd {
@@ -53,16 +54,32 @@ std::string ReadAll(int fd) {
   }
 }
 
+// Until it is gone, standard error of this process is what `fd` is.
+class StandardErrorIs {
+ public:
+  explicit StandardErrorIs(int fd) : saved_(dup(STDERR_FILENO)) {
+    dup2(fd, STDERR_FILENO);
+  }
+  ~StandardErrorIs() {
+    dup2(saved_, STDERR_FILENO);
+    close(saved_);
+  }
+  StandardErrorIs(const StandardErrorIs&) = delete;
+  StandardErrorIs& operator=(const StandardErrorIs&) = delete;
+
+ private:
+  const int saved_;
+};
+
 // Standard error of this process until it is gone: a pipe.
 class ErrorPipe {
  public:
-  ErrorPipe() : saved_(dup(STDERR_FILENO)) {
+  ErrorPipe() {
     EXPECT_EQ(pipe(ends_), 0);
-    dup2(ends_[1], STDERR_FILENO);
+    redirected_.emplace(ends_[1]);
   }
   ~ErrorPipe() {
-    dup2(saved_, STDERR_FILENO);
-    close(saved_);
+    redirected_.reset();
     close(ends_[0]);
     close(ends_[1]);
   }
@@ -76,7 +93,7 @@ class ErrorPipe {
   std::string Take() { return ReadAll(ends_[0]); }
 
  private:
-  const int saved_;
+  std::optional<StandardErrorIs> redirected_;
   int ends_[2];
 };
 
@@ -104,8 +121,7 @@ TEST(LogTest, ATerminalThatNobodyReadsCostsLinesAndBlocksNobody) {
   ASSERT_EQ(unlockpt(reader), 0);
   const int terminal = open(ptsname(reader), O_RDWR | O_NOCTTY);
   ASSERT_GE(terminal, 0);
-  const int saved = dup(STDERR_FILENO);
-  dup2(terminal, STDERR_FILENO);
+  std::optional<StandardErrorIs> redirected(terminal);
   const int64_t before = LogLinesLost();
   // More than the terminal holds, in lines that fill what is left of it.
   for (int i = 0; i < 100; ++i) {
@@ -115,8 +131,8 @@ TEST(LogTest, ATerminalThatNobodyReadsCostsLinesAndBlocksNobody) {
   ReadAll(reader);
   Log(LogLevel::kInfo, "two");
   const std::string text = ReadAll(reader);
-  dup2(saved, STDERR_FILENO);
-  for (const int fd : {saved, terminal, reader}) close(fd);
+  redirected.reset();
+  for (const int fd : {terminal, reader}) close(fd);
   EXPECT_GT(lost, 0);
   EXPECT_LT(lost, 100);
   // Whatever was left of a line has ended.

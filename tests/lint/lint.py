@@ -24,6 +24,7 @@ import messages
 import ops
 import reliability
 import scripts
+import unused_using
 import versions
 import words
 from tree import Tree
@@ -51,6 +52,7 @@ CHECKS = {
     "checks": reliability.checks,
     "token_compare": constant_time.token_compare,
     "steady_time": clocks.steady_time,
+    "unused_using": unused_using.check,
     "messages": messages.check,
     "words": words.check,
     "tidy": None,  # takes the build too

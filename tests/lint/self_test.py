@@ -111,7 +111,7 @@ CLEAN = {
     "server/docs/metrics.md": METRIC_TABLE,
     ".clang-format": "BasedOnStyle: Google\n",
     ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
-                   "WarningsAsErrors: '*'\n",
+                   "WarningsAsErrors: '*'\nHeaderFilterRegex: '[.]cc$'\n",
     "engine/README.md": OP_FILES,
     "engine/device/README.md": "# device\n",
     "engine/device/ops.h": "struct AddOp {};\nstruct CutOp {};\n",
@@ -272,6 +272,7 @@ PLANTED = [
      "outside of its loop"),
     ("steady_time", "server/b.cc", "auto t = absl::Now();\n", "b.cc:1"),
     ("steady_time", "client/cpp/b.cc", "mu_.AwaitWithTimeout(c, t);\n", "b.cc:1"),
+    ("unused_using", "server/b.cc", "using a::B;\nint BB();\n", "b.cc:1: B is taken"),
     ("messages", "client/docs/messages.md", "# Messages\n", "no page"),
     ("messages", "client/docs/messages.md", MESSAGES.replace("one of", "two of"),
      "messages.md:5: no source says 'give two of at most'"),
@@ -367,22 +368,26 @@ class LintTest(unittest.TestCase):
 
     def test_tidy_finds_a_copy_in_a_loop(self):
         text = ("#include <string>\n#include <vector>\n"
-                "int Sum(const std::vector<std::string>& all) {\n"
+                "static int Sum(const std::vector<std::string>& all) {\n"
                 "  int n = 0;\n"
                 "  for (const auto s : all) n += s.size();\n"
-                "  return n;\n}\n")
+                "  return n;\n}\n"
+                "int B() { return Sum({}); }\n")
         write(self.root, "engine/b.cc", text)
-        self._compile_commands("engine/a.cc")
-        self.assertEqual([], cxx_tidy.check(Tree(self.root), self.root))
-        self._compile_commands("engine/b.cc")
-        found = cxx_tidy.check(Tree(self.root), self.root)
-        self.assertTrue(any("b.cc:5" in f for f in found), found)
+        self.assertEqual([], self._tidy("engine/a.cc"))
+        for sources in (["b"], ["a", "b"], ["b", "c"], ["a", "b", "c"]):
+            write(self.root, "engine/c.cc", "static int Sum = 1;\n")  # a clash
+            found = self._tidy(*(f"engine/{name}.cc" for name in sources))
+            self.assertEqual(["engine/b.cc:5"],
+                             [":".join(f.split(":")[:2]) for f in found], found)
 
-    def _compile_commands(self, path):
+    def _tidy(self, *paths):
         root = str(pathlib.Path(self.root).resolve())
         write(self.root, "compile_commands.json", json.dumps(
             [{"directory": root, "file": f"{root}/{path}",
-              "command": f"c++ -std=c++20 -c {root}/{path}"}]))
+              "command": f"c++ -std=c++20 -o {path}.o -c {root}/{path}"}
+             for path in paths]))
+        return cxx_tidy.check(Tree(self.root), self.root)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,6 @@
 namespace encoderd {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 

@@ -7,6 +7,7 @@
 #
 # ENCODERD_PRESET chooses another CMake preset (default dev; asan, tsan, clang).
 # ENCODERD_TARGETS builds some targets alone (default all).
+# ENCODERD_CMAKE_FLAGS: further flags of CMake, separated by spaces.
 # The tests find through the environment, all set here unless already set:
 #   ENCODERD_TEST_MODEL    folder of all-MiniLM-L6-v2 (deploy/fetch-model.sh)
 #   ENCODERD_TEST_PYTHON   a Python that has tests/requirements.txt
@@ -17,6 +18,7 @@ cd "$(dirname "$0")/.."
 preset=${ENCODERD_PRESET:-dev}
 jobs=${ENCODERD_JOBS:-$(nproc)}
 read -ra targets <<< "${ENCODERD_TARGETS:-all}"
+read -ra flags <<< "${ENCODERD_CMAKE_FLAGS-}"
 export DEBIAN_FRONTEND=noninteractive
 export TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp:${TSAN_OPTIONS:-}
 
@@ -48,7 +50,7 @@ export LSAN_OPTIONS=${LSAN_OPTIONS-suppressions=$PWD/tests/support/lsan.supp:pri
 
 say "configuring and building (preset $preset, $jobs jobs)"
 started=$SECONDS
-cmake --preset "$preset" > "build-$preset.log" 2>&1 || {
+cmake --preset "$preset" "${flags[@]}" > "build-$preset.log" 2>&1 || {
   cat "build-$preset.log"
   exit 1
 }

@@ -27,6 +27,7 @@ endfunction()
 # encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [GRPC] [OPTIMIZED]): a GoogleTest program and its
 # ctest entry. SOURCES compile without optimization, in half the time; OPTIMIZED is for tests that compute much themselves.
 # GRPC is for tests whose sources include gRPC and the protocol: these headers are compiled once for all of them.
+# `all` leaves out those that match ENCODERD_UNBUILT_TESTS; whoever sets it does not run them, or builds them by name.
 function(encoderd_test)
   cmake_parse_arguments(ARG "GRPC;OPTIMIZED" "NAME" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
@@ -44,6 +45,9 @@ function(encoderd_test)
       target_compile_options(${ARG_NAME} PRIVATE -pthread $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
       target_precompile_headers(${ARG_NAME} REUSE_FROM ${headers})
     endif()
+  endif()
+  if(ENCODERD_UNBUILT_TESTS AND ARG_NAME MATCHES "${ENCODERD_UNBUILT_TESTS}")
+    set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
   set(timeout 600)

@@ -104,7 +104,9 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   const auto named = environment_.api.models->Find(request.model);
   if (named.ok()) record->model = *named;
   if (request.request_id.empty()) return NoRequestIdError();
-  auto job = EmbedJob::Make(environment_.api, std::move(request));
+  if (!named.ok()) return named.status();
+  auto job =
+      EmbedJob::Make(**named, environment_.api.limits, std::move(request));
   if (!job.ok()) return job.status();
 
   auto held =

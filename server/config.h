@@ -2,8 +2,8 @@
 //
 // Filled from flags by server/flags, checked once by Validate, printed once at
 // start, constant afterwards. Nothing else reads a flag, nor the environment
-// but for gRPC's own experiments (run.cc) and variables that --fromenv names
-// (flag_check.cc).
+// but for gRPC's own experiments (rpc/libraries.cc) and variables that
+// --fromenv names (flag_check.cc).
 #ifndef ENCODERD_SERVER_CONFIG_H_
 #define ENCODERD_SERVER_CONFIG_H_
 

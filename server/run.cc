@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -30,7 +29,7 @@
 #include "server/flags.h"
 #include "server/memory.h"
 #include "server/process_limits.h"
-#include "server/rpc/wire.h"
+#include "server/rpc/libraries.h"
 #include "server/service_manager.h"
 
 namespace encoderd {
@@ -216,19 +215,6 @@ std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
 }
 
-// gRPC 1.51 sizes the buffers of a connection's next read by the bytes that
-// came since its socket was last empty. A caller that never lets it be empty
-// makes it allocate hundreds of megabytes, and past 2 GiB abort the process.
-// Without this experiment, which is on by default, a read has a fixed limit.
-// Before gRPC starts, and so before other threads.
-void ReadInBoundedPieces() {
-  constexpr char kName[] = "GRPC_EXPERIMENTS";
-  const char* chosen = std::getenv(kName);
-  const std::string others = chosen == nullptr ? "" : absl::StrCat(chosen, ",");
-  ::setenv(kName, absl::StrCat(others, "-tcp_read_chunks").c_str(),
-           /*overwrite=*/1);
-}
-
 // A standard descriptor that is closed (2>&-) would become one of ours or of
 // gRPC's, and lines of the log would be written to it.
 void OccupyClosedDescriptors() {
@@ -258,8 +244,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   // Until signals are received (Events), and later when a terminal closes, it
   // ends nothing.
   signal(SIGHUP, SIG_IGN);
-  QuietProtobuf();
-  ReadInBoundedPieces();
+  PrepareLibraries();
   auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
   const absl::Status room = CheckProcessLimits(*config);

@@ -1,5 +1,6 @@
 // The server without its process: ports, models, life cycle. main (run.cc)
-// adds flags, signals and the exit code; tests start one in their own process.
+// adds flags, signals, what libraries need (rpc/libraries.h) and the exit code;
+// tests start one in their own process.
 //
 //   Start   ports answer, health reports NOT_SERVING, calls get LOADING
 //   Load    model and warm-up, then SERVING

@@ -6,20 +6,21 @@
 
 namespace encoderd {
 
-absl::StatusOr<EmbedJob> EmbedJob::Make(const Api& api, EmbedRequest request) {
-  const auto model = api.models->Find(request.model);
-  if (!model.ok()) return model.status();
-  EmbedJob job(*model, request.request_id);
-  const absl::Status status = job.Check(api, &request);
+absl::StatusOr<EmbedJob> EmbedJob::Make(const ServedModel& model,
+                                        const RequestLimits& limits,
+                                        EmbedRequest request) {
+  EmbedJob job(model, request.request_id);
+  const absl::Status status = job.Check(limits, &request);
   if (!status.ok()) return status;
   return job;
 }
 
-absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
+absl::Status EmbedJob::Check(const RequestLimits& limits,
+                             EmbedRequest* request) {
   const EmbedOptions& options = request->options;
   const ModelConfig& config = info().config;
   absl::Status status =
-      CheckInputCount(static_cast<int64_t>(request->inputs.size()), api.limits);
+      CheckInputCount(static_cast<int64_t>(request->inputs.size()), limits);
   if (status.ok()) status = CheckRequestId(request->request_id);
   if (!status.ok()) return status;
 
@@ -45,7 +46,7 @@ absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
   if (!ranges.ok()) return ranges.status();
   ranges_ = *std::move(ranges);
   request_.answer = {FormatBytes(format_, dimensions_),
-                     api.limits.max_answer_bytes};
+                     limits.max_answer_bytes};
   const auto windows =
       ToWindows("options.windows", options.window_overlap, *truncate,
                 info().limits.max_len,
@@ -64,7 +65,7 @@ absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
   }
   request_.inputs = std::move(request->inputs);
   return CheckInputs(
-      {*prompt, info().limits, *per_input, api.limits.max_answer_bytes},
+      {*prompt, info().limits, *per_input, limits.max_answer_bytes},
       &request_.inputs);
 }
 

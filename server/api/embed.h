@@ -49,7 +49,9 @@ struct Embedding {
 
 class EmbedJob : public Job {
  public:
-  static absl::StatusOr<EmbedJob> Make(const Api& api, EmbedRequest request);
+  static absl::StatusOr<EmbedJob> Make(const ServedModel& model,
+                                       const RequestLimits& limits,
+                                       EmbedRequest request);
 
   // Results of the pipeline -> one embedding per input; moves the values.
   std::vector<Embedding> Answer(std::vector<InputResult>* outputs) const;
@@ -63,7 +65,7 @@ class EmbedJob : public Job {
 
  private:
   using Job::Job;
-  absl::Status Check(const Api& api, EmbedRequest* request);
+  absl::Status Check(const RequestLimits& limits, EmbedRequest* request);
 
   bool normalize_ = false;
   int32_t dimensions_ = 0;  // 1 .. H

@@ -7,12 +7,11 @@
 
 namespace encoderd {
 
-absl::StatusOr<EncodeJob> EncodeJob::Make(const Api& api,
+absl::StatusOr<EncodeJob> EncodeJob::Make(const ServedModel& model,
+                                          const RequestLimits& limits,
                                           EncodeRequest request) {
-  const auto model = api.models->Find(request.model);
-  if (!model.ok()) return model.status();
-  EncodeJob job(*model, request.request_id);
-  const absl::Status status = job.Check(api, &request);
+  EncodeJob job(model, request.request_id);
+  const absl::Status status = job.Check(limits, &request);
   if (!status.ok()) return status;
   return job;
 }
@@ -33,9 +32,10 @@ absl::Status EncodeJob::CheckLayer(const EncodeRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
+absl::Status EncodeJob::Check(const RequestLimits& limits,
+                              EncodeRequest* request) {
   absl::Status status =
-      CheckInputCount(static_cast<int64_t>(request->inputs.size()), api.limits);
+      CheckInputCount(static_cast<int64_t>(request->inputs.size()), limits);
   if (status.ok()) status = CheckRequestId(request->request_id);
   if (status.ok()) status = CheckLayer(*request);
   if (!status.ok()) return status;
@@ -64,11 +64,10 @@ absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
   columns_ = layer == kTableSum ? info().config.table_columns()
                                 : info().config.hidden_size;
   request_.answer = {columns_ * int64_t{sizeof(float)},
-                     api.limits.max_answer_bytes};
+                     limits.max_answer_bytes};
   request_.inputs = std::move(request->inputs);
-  return CheckInputs(
-      {"", info().limits, *per_input, api.limits.max_answer_bytes},
-      &request_.inputs);
+  return CheckInputs({"", info().limits, *per_input, limits.max_answer_bytes},
+                     &request_.inputs);
 }
 
 }  // namespace encoderd

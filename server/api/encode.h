@@ -29,14 +29,16 @@ struct EncodeRequest {
 // The answer is the pipeline's: InputResult::values is [rows, columns()].
 class EncodeJob : public Job {
  public:
-  static absl::StatusOr<EncodeJob> Make(const Api& api, EncodeRequest request);
+  static absl::StatusOr<EncodeJob> Make(const ServedModel& model,
+                                        const RequestLimits& limits,
+                                        EncodeRequest request);
 
   // Of every input's states, even without rows.
   int32_t columns() const { return columns_; }
 
  private:
   using Job::Job;
-  absl::Status Check(const Api& api, EncodeRequest* request);
+  absl::Status Check(const RequestLimits& limits, EncodeRequest* request);
   absl::Status CheckLayer(const EncodeRequest& request);
 
   int32_t columns_ = 0;

@@ -11,15 +11,14 @@
 
 namespace encoderd {
 
-absl::StatusOr<InspectJob> InspectJob::Make(const Api& api,
+absl::StatusOr<InspectJob> InspectJob::Make(const ServedModel& model,
+                                            const RequestLimits& limits,
                                             const InspectRequest& request) {
-  const auto model = api.models->Find(request.model);
-  if (!model.ok()) return model.status();
-  InspectJob job(*model, request);
+  InspectJob job(model, request);
   const absl::Status status = job.CheckRows();
   if (!status.ok()) return status;
   const int64_t answer = job.LeastBytes();
-  const int64_t limit = api.limits.max_answer_bytes;
+  const int64_t limit = limits.max_answer_bytes;
   if (answer > limit) return AnswerTooLargeError(answer, limit, "");
   return job;
 }

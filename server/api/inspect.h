@@ -44,7 +44,8 @@ class InspectJob {
 
   // INVALID_OPTION for more than kMaxInspectedRows; ROWS_OUT_OF_RANGE;
   // REQUEST_TOO_LARGE if the answer cannot fit.
-  static absl::StatusOr<InspectJob> Make(const Api& api,
+  static absl::StatusOr<InspectJob> Make(const ServedModel& model,
+                                         const RequestLimits& limits,
                                          const InspectRequest& request);
 
   // Measures the rows on the pipeline's side thread and calls `done` there,
@@ -59,8 +60,8 @@ class InspectJob {
   int64_t count() const { return count_; }
 
  private:
-  InspectJob(const ServedModel* model, const InspectRequest& request)
-      : model_(model),
+  InspectJob(const ServedModel& model, const InspectRequest& request)
+      : model_(&model),
         cosine_(request.cosine),
         values_(request.values),
         first_(request.first_row),

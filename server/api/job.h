@@ -2,9 +2,13 @@
 // kind of request with inputs has a class derived from it (inspect.h has no
 // inputs):
 //
-//   EmbedJob::Make(api, request)  checks; returns the error or the job
-//   job.Submit(...)              once; `done` gets the result of the pipeline
-//   job.Answer(result)           the answer, if it differs from the result
+//   EmbedJob::Make(...)   checks the request; returns the error or the job
+//   job.Submit(...)       once; `done` gets the result of the pipeline
+//   job.Answer(result)    the answer, if it differs from the result
+//
+// Make gets the model that ModelRegistry::Find has for request.model: the
+// adapter looks it up, once, because it counts the call for that model. The
+// model outlives the job.
 //
 // An adapter (server/rpc is one) converts its messages to requests and answers
 // to its messages, and reports when a caller cancels. Errors are absl::Status
@@ -26,7 +30,8 @@
 
 namespace encoderd {
 
-// What requests are checked against. All of it outlives every job.
+// What adapters find models in and check requests against. All of it outlives
+// every job.
 struct Api {
   const ModelRegistry* models = nullptr;
   RequestLimits limits;
@@ -52,8 +57,8 @@ class Job {
   const std::string& request_id() const { return request_id_; }
 
  protected:
-  Job(const ServedModel* model, std::string request_id)
-      : model_(model), request_id_(std::move(request_id)) {}
+  Job(const ServedModel& model, std::string request_id)
+      : model_(&model), request_id_(std::move(request_id)) {}
 
   PipelineRequest request_;  // until Submit
 

@@ -19,7 +19,8 @@ struct TokenizeRequest {
 // The answer is the pipeline's encodings.
 class TokenizeJob : public Job {
  public:
-  static absl::StatusOr<TokenizeJob> Make(const Api& api,
+  static absl::StatusOr<TokenizeJob> Make(const ServedModel& model,
+                                          const RequestLimits& limits,
                                           TokenizeRequest request);
 
  private:

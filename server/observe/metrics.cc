@@ -239,15 +239,15 @@ MethodMetrics::Endings Metrics::AddEndings(
   return endings;
 }
 
-void MethodMetrics::Answered(ModelCalls* model, absl::StatusCode code,
-                             absl::string_view reason, absl::Duration duration,
-                             bool own_limit) {
+void MethodMetrics::Answered(ModelCalls* model, const AnswerStatus& status,
+                             absl::Duration duration) {
   const Ending& ending =
-      endings_[model->index_][own_limit ? kOwnLimitIndex : IndexOf(code)];
+      endings_[model->index_]
+              [status.own_limit ? kOwnLimitIndex : IndexOf(status.code)];
   ending.requests->Increment();
   ending.duration->Observe(absl::ToDoubleSeconds(duration));
-  if (code != absl::StatusCode::kOk && !reason.empty()) {
-    model->Rejected(reason);
+  if (status.code != absl::StatusCode::kOk && !status.reason.empty()) {
+    model->Rejected(status.reason);
   }
 }
 

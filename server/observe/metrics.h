@@ -74,6 +74,16 @@ class ModelMetrics : public ModelCalls {
   std::array<prometheus::Counter*, kNumStages> cancelled_;
 };
 
+// What is counted of an answer, besides how long it took.
+struct AnswerStatus {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  // Of a call that is not OK; empty: it is no rejection.
+  std::string reason;
+  // RESOURCE_EXHAUSTED by a limit of the caller's token, while the server has
+  // room for others.
+  bool own_limit = false;
+};
+
 // What is counted per method. Thread-safe.
 class MethodMetrics {
  public:
@@ -82,11 +92,8 @@ class MethodMetrics {
   void Entered() { in_flight_->Increment(); }
   void Left() { in_flight_->Decrement(); }
   // One answered call; of a stream, one answered request. `model` took it.
-  // `reason`: for a call that was not OK. own_limit: RESOURCE_EXHAUSTED by a
-  // limit of the caller's token, while the server has room for others.
-  void Answered(ModelCalls* model, absl::StatusCode code,
-                absl::string_view reason, absl::Duration duration,
-                bool own_limit = false);
+  void Answered(ModelCalls* model, const AnswerStatus& status,
+                absl::Duration duration);
 
  private:
   friend class Metrics;

@@ -32,9 +32,6 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   std::shared_ptr<EmbedStream> stream(
       new EmbedStream(environment, metrics, context));
   stream->self_ = stream;
-  if (environment.tracer != nullptr) {
-    stream->traceparent_ = std::string(stream->context_.traceparent());
-  }
   absl::Status admitted = stream->context_.Admit(environment.secrets);
   if (admitted.ok()) admitted = environment.state->Admit();
   if (admitted.ok()) {
@@ -48,7 +45,7 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
     if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {
       stream->uncounted_ = admitted;
     } else {
-      stream->CountRefusal(admitted);
+      CountRefusedStream(environment, metrics, admitted);
     }
     stream->End(admitted);
   }
@@ -75,16 +72,11 @@ void EmbedStream::OnReadDone(bool ok) {
 
 void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   Enter();
-  Arrival arrival{SteadyNow(), std::nullopt};
-  if (environment_.tracer != nullptr) {
-    arrival.trace = environment_.tracer->Begin(traceparent_);
-  }
-  const ServedModel* model = nullptr;
-  const absl::Status status =
-      CatchAll([&] { return Submit(bytes, arrival, &model); });
+  CallRecord record = Arrive(environment_, metrics_, context_);
+  const absl::Status status = CatchAll([&] { return Submit(bytes, &record); });
   if (status.ok()) return;
   absl::Status published = Publish(status);
-  Count(model, published, arrival);
+  CountAnswer(environment_, record, published);
   const std::string request_id = FindString(
       bytes, v1::EmbedRequest::kRequestIdFieldNumber, kMaxRequestIdBytes);
   if (request_id.empty()) published = WithIndex(published, index);
@@ -100,8 +92,7 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
 }
 
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
-                                 const Arrival& arrival,
-                                 const ServedModel** model) {
+                                 CallRecord* record) {
   // Its token may be gone since the stream began, or have another limit.
   const absl::StatusOr<Caller> caller =
       context_.CallerNow(environment_.secrets);
@@ -111,13 +102,15 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   if (status.ok()) status = Read(environment_, bytes, &request);
   if (!status.ok()) return status;
   const auto named = environment_.api.models->Find(request.model);
-  if (named.ok()) *model = *named;
+  if (named.ok()) record->model = *named;
   if (request.request_id.empty()) return NoRequestIdError();
-  auto job = EmbedJob::Make(environment_.api, std::move(request));
+  if (!named.ok()) return named.status();
+  auto job =
+      EmbedJob::Make(**named, environment_.api.limits, std::move(request));
   if (!job.ok()) return job.status();
 
   auto held =
-      std::make_shared<Held>(Held{*std::move(job), arrival, 0, nullptr});
+      std::make_shared<Held>(Held{*std::move(job), *record, 0, nullptr});
   held->bytes = static_cast<int64_t>(bytes.Length()) + held->job.AnswerBytes();
   int64_t id = 0;
   {
@@ -177,11 +170,8 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     return fits;
   });
   const absl::Status published = status.ok() ? status : Publish(status);
-  Count(&held->job.model(), published, held->arrival, work);
+  CountAnswer(environment_, held->record, published, work, answer.rejected);
   if (published.ok()) {
-    for (const std::string& reason : answer.rejected) {
-      held->job.model().metrics->Rejected(reason);
-    }
     Push(id, answer.bytes);
   } else {
     AnswerError(id, held->job.request_id(), published);
@@ -209,26 +199,6 @@ void EmbedStream::Enter() {
 void EmbedStream::Leave() {
   metrics_->Left();
   environment_.state->Leave();
-}
-
-void EmbedStream::Count(const ServedModel* model, const absl::Status& published,
-                        const Arrival& arrival, const CallWork& work) const {
-  const absl::Time now = SteadyNow();
-  const std::string reason = published.ok() ? "" : ReasonOf(published);
-  metrics_->Answered(
-      model == nullptr ? environment_.metrics->NoModel() : model->metrics,
-      published.code(), reason, now - arrival.time, IsCallerFull(published));
-  if (!arrival.trace.has_value()) return;
-  environment_.tracer->End({*arrival.trace, metrics_->name(),
-                            model == nullptr ? "" : model->name,
-                            published.code(), reason, arrival.time, now, work});
-}
-
-void EmbedStream::CountRefusal(const absl::Status& refusal) const {
-  const bool cancelled = refusal.code() == absl::StatusCode::kCancelled;
-  metrics_->Answered(environment_.metrics->NoModel(), refusal.code(),
-                     cancelled ? "" : ReasonOf(refusal), absl::ZeroDuration(),
-                     IsCallerFull(refusal));
 }
 
 void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
@@ -312,7 +282,7 @@ void EmbedStream::GiveUp() {
   }
   const absl::Status published = Publish(GivenUpError());
   for (const auto& [id, held] : left) {
-    Count(&held->job.model(), published, held->arrival);
+    CountAnswer(environment_, held->record, published);
     AnswerError(id, held->job.request_id(), published);
   }
   for (const auto& call : calls) call->Cancel();
@@ -392,7 +362,8 @@ void EmbedStream::OnDone() {
   environment_.streams->Remove(this);
   if (!uncounted_.ok()) {
     absl::MutexLock lock(&mu_);
-    CountRefusal(gone_ ? absl::CancelledError() : uncounted_);
+    CountRefusedStream(environment_, metrics_,
+                       gone_ ? absl::CancelledError() : uncounted_);
   }
   const std::shared_ptr<EmbedStream> last = std::move(self_);
 }

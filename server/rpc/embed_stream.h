@@ -30,11 +30,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/embed.h"
+#include "server/rpc/answered_call.h"
 #include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"
 #include "server/rpc/open_calls.h"
@@ -62,15 +62,10 @@ class EmbedStream final
   void Cut() override { context_.Cancel(); }
 
  private:
-  // When a request came, and the trace that it belongs to, if it is traced.
-  struct Arrival {
-    absl::Time time;
-    std::optional<TraceContext> trace;
-  };
   // A request in the pipeline.
   struct Held {
     EmbedJob job;
-    Arrival arrival;
+    CallRecord record;
     int64_t bytes = 0;  // of the request, and about those of its answer
     std::shared_ptr<PipelineCall> call;
     bool answered = false;  // an answer is being built; no second one may be
@@ -89,19 +84,13 @@ class EmbedStream final
   // One request, the index-th of the stream: goes into the pipeline, or is
   // answered with its error.
   void Take(const grpc::ByteBuffer& bytes, int64_t index);
-  // *model: the model of the request, once it is known.
-  absl::Status Submit(const grpc::ByteBuffer& bytes, const Arrival& arrival,
-                      const ServedModel** model);
+  // record->model: set once it is known.
+  absl::Status Submit(const grpc::ByteBuffer& bytes, CallRecord* record);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
   // `id` as in Push. If unread answers leave no room even for an error, it ends
   // the stream with that: QUEUE_FULL.
   void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
-  // model: null if none took the request.
-  void Count(const ServedModel* model, const absl::Status& published,
-             const Arrival& arrival, const CallWork& work = {}) const;
-  // The stream itself, of no model; or CANCELLED.
-  void CountRefusal(const absl::Status& refusal) const;
   // A request is in flight between the two.
   void Enter();
   void Leave();
@@ -120,7 +109,6 @@ class EmbedStream final
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
   CallContext context_;
-  std::string traceparent_;            // of a server that traces
   std::shared_ptr<EmbedStream> self_;  // until OnDone
   // A refusal for want of a token, to be counted in OnDone: as CANCELLED if the
   // caller is gone: its token may have been in headers that were cut short.

@@ -18,7 +18,6 @@
 #include "grpcpp/server_builder.h"
 #include "server/base/log.h"
 #include "server/net/listen_socket.h"
-#include "server/rpc/grpc_log.h"
 #include "server/rpc/reflection_limit.h"
 #include "server/rpc/tls_credentials.h"
 
@@ -117,7 +116,6 @@ void SetBounds(const GrpcServerOptions& options, grpc::ServerBuilder* builder) {
 absl::StatusOr<ListeningServer> StartGrpcServer(
     const GrpcServerOptions& options, const Secrets* secrets,
     const std::vector<grpc::Service*>& services) {
-  TakeGrpcLog();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   if (options.reflection) {

@@ -32,7 +32,7 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   if (!status.ok()) return status;
   const auto model = call->FindModel(request.model);
   if (!model.ok()) return model.status();
-  auto made = JobOf::Make(environment.api, std::move(request));
+  auto made = JobOf::Make(**model, environment.api.limits, std::move(request));
   if (!made.ok()) return made.status();
   const auto job = std::make_shared<JobOf>(*std::move(made));
   // `auto`: the result of the job, PipelineResult for most.

@@ -15,21 +15,16 @@ UnaryCall::UnaryCall(const CallEnvironment& environment, MethodMetrics* metrics,
                      Handler handler, grpc::CallbackServerContext* context,
                      grpc::ByteBuffer* reply)
     : environment_(environment),
-      metrics_(metrics),
-      model_(environment.metrics->NoModel()),
       handler_(handler),
-      arrival_(SteadyNow()),
       context_(context),
+      record_(Arrive(environment, metrics, context_)),
       reply_(reply) {
   environment_.state->Enter();
-  metrics_->Entered();
+  record_.method->Entered();
 }
 
 void UnaryCall::Start(const grpc::ByteBuffer& request) {
   self_ = shared_from_this();
-  if (environment_.tracer != nullptr) {
-    trace_ = environment_.tracer->Begin(context_.traceparent());
-  }
   no_message_ = !request.Valid();
   Continue([this, &request] {
     absl::Status admitted = context_.Admit(environment_.secrets);
@@ -64,8 +59,7 @@ void UnaryCall::Answer(WrittenAnswer* answer, const CallWork& work) {
   }
   context_.LeavePlace();
   reply_->Swap(&answer->bytes);
-  for (const std::string& reason : answer->rejected) model_->Rejected(reason);
-  Finished(absl::StatusCode::kOk, "", work);
+  CountAnswer(environment_, record_, absl::OkStatus(), work, answer->rejected);
   Finish(grpc::Status::OK);
 }
 
@@ -76,37 +70,9 @@ void UnaryCall::Fail(const absl::Status& status) {
   if (no_message_) {
     uncounted_ = published;
   } else {
-    Failed(published);
+    CountAnswer(environment_, record_, published);
   }
   Finish(context_.Failure(published));
-}
-
-// Counted before the answer is sent, so that a caller with the answer finds it
-// counted.
-void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason,
-                         const CallWork& work, bool own_limit) {
-  const absl::Time now = SteadyNow();
-  metrics_->Answered(model_, code, reason, now - arrival_, own_limit);
-  if (!trace_.has_value()) return;
-  environment_.tracer->End({*trace_, metrics_->name(), model_name_, code,
-                            std::string(reason), arrival_, now, work});
-}
-
-void UnaryCall::Failed(const absl::Status& published) {
-  Finished(published.code(), ReasonOf(published), {}, IsCallerFull(published));
-}
-
-void UnaryCall::CountUncounted() {
-  bool cancelled = false;
-  {
-    absl::MutexLock lock(&mu_);
-    cancelled = cancelled_;
-  }
-  if (cancelled) {
-    Finished(absl::StatusCode::kCancelled, "");
-  } else {
-    Failed(uncounted_);
-  }
 }
 
 void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
@@ -123,10 +89,7 @@ void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
 absl::StatusOr<const ServedModel*> UnaryCall::FindModel(
     const std::string& name) {
   auto found = environment_.api.models->Find(name);
-  if (found.ok()) {
-    model_ = (*found)->metrics;
-    if (trace_.has_value()) model_name_ = (*found)->name;
-  }
+  if (found.ok()) record_.model = *found;
   return found;
 }
 
@@ -154,10 +117,14 @@ void UnaryCall::CancelWork() {
 void UnaryCall::OnDone() {
   context_.Over();
   environment_.unread->RemoveAll(this);
-  if (!uncounted_.ok()) CountUncounted();
+  if (!uncounted_.ok()) {
+    absl::MutexLock lock(&mu_);
+    CountAnswer(environment_, record_,
+                cancelled_ ? absl::CancelledError() : uncounted_);
+  }
   environment_.calls->Remove(this);
   environment_.held->Remove(this);
-  metrics_->Left();
+  record_.method->Left();
   environment_.state->Leave(refused_);
   const std::shared_ptr<UnaryCall> last = std::move(self_);
 }

@@ -10,13 +10,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
@@ -25,6 +23,7 @@
 #include "server/api/model_registry.h"
 #include "server/observe/metrics.h"
 #include "server/pipeline/pipeline.h"
+#include "server/rpc/answered_call.h"
 #include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"
 #include "server/rpc/convert.h"
@@ -82,20 +81,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void OnCancel() override;
   void OnDone() override;
   void CancelWork();
-  void Finished(absl::StatusCode code, absl::string_view reason,
-                const CallWork& work = {}, bool own_limit = false);
-  void Failed(const absl::Status& published);
-  void CountUncounted();
 
   const CallEnvironment& environment_;
-  MethodMetrics* const metrics_;
-  // Constant once submitted.
-  ModelCalls* model_;
-  std::string model_name_;  // of a traced call
-  std::optional<TraceContext> trace_;
   const Handler handler_;
-  const absl::Time arrival_;
   CallContext context_;
+  CallRecord record_;  // constant once submitted
   grpc::ByteBuffer* const reply_;
   std::atomic<bool> answered_{false};
   std::shared_ptr<UnaryCall> self_;  // from Start to OnDone

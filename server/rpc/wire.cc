@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/stubs/common.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "server/rpc/parse_cost.h"
 #include "server/rpc/walk.h"
@@ -250,12 +249,6 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
     return true;
   });
   return whole && !bad->empty();
-}
-
-void QuietProtobuf() {
-#if GOOGLE_PROTOBUF_VERSION < 4000000
-  google::protobuf::SetLogHandler(nullptr);
-#endif
 }
 
 absl::Status CheckAnswerSize(int64_t bytes, int64_t max_bytes,

@@ -50,11 +50,6 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
                          int64_t most, std::string* mended,
                          std::vector<InputFault>* bad);
 
-// Keeps the Protobuf library from writing a line to standard error for each
-// text that is not UTF-8: callers must not be able to fill the log. Does
-// nothing if the library has no such switch (version 22 and later).
-void QuietProtobuf();
-
 // REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above max_bytes. field:
 // "inputs", or empty for a request without inputs.
 absl::Status CheckAnswerSize(int64_t bytes, int64_t max_bytes,

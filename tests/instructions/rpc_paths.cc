@@ -31,6 +31,16 @@ class RpcPath : public HotPath {
 
   const CallEnvironment& environment() const { return environment_; }
 
+  // As a call does: the model, then the job.
+  EmbedJob MakeJob(EmbedRequest request) const {
+    const auto model = models_.Find(request.model);
+    Require(model.ok(), "a model is not found");
+    auto job =
+        EmbedJob::Make(**model, environment_.api.limits, std::move(request));
+    Require(job.ok(), "a request is refused");
+    return *std::move(job);
+  }
+
  private:
   Metrics metrics_{{"fake"}, {{"Embed", true}}, ""};
   ModelRegistry models_;
@@ -66,9 +76,8 @@ class RequestPath final : public RpcPath {
       EmbedRequest request;
       Require(Read(environment(), bytes_, &request).ok(), "Read failed");
       figure += static_cast<int64_t>(request.inputs.size());
-      const auto job = EmbedJob::Make(environment().api, std::move(request));
-      Require(job.ok(), "a request is refused");
-      figure += static_cast<int64_t>(job->request_id().size());
+      const EmbedJob job = MakeJob(std::move(request));
+      figure += static_cast<int64_t>(job.request_id().size());
     }
     return figure;
   }
@@ -87,9 +96,7 @@ class AnswerPath final : public RpcPath {
     request.inputs.assign(kInputs, TextInput{"text"});
     request.options.packed = packed;
     request.options.encoding = encoding;
-    auto job = EmbedJob::Make(environment().api, std::move(request));
-    Require(job.ok(), "a request is refused");
-    job_ = std::make_unique<EmbedJob>(*std::move(job));
+    job_ = std::make_unique<EmbedJob>(MakeJob(std::move(request)));
   }
 
   void Prepare() override {

@@ -131,7 +131,8 @@ def compressed_bomb(programs):
         yield grown[0]
 
 
-# Past 2 GiB in a row gRPC's own reading once ended the process (server/run.cc).
+# Past 2 GiB in a row gRPC's own reading once ended the process
+# (server/rpc/libraries.cc).
 @bound(64, "MB", "memory for 2.5 GiB of frames that mean nothing")
 def ignored_frames(programs):
     with Fake(programs, "load_ms:0") as server, \

@@ -185,6 +185,9 @@ TEST_F(RefusalTest, UnknownModelAndPrompt) {
 
   request.set_model(std::string(100000, 'm') + "\xC3\xA9");
   EXPECT_EQ(Refused(request).reason, "MODEL_NOT_FOUND");
+  // Whatever else is wrong: the rest is checked against the model.
+  request.clear_inputs();
+  EXPECT_EQ(Refused(request).reason, "MODEL_NOT_FOUND");
 
   request = TextRequest({"x"});
   request.mutable_options()->set_prompt_name("nope");

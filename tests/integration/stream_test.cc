@@ -103,6 +103,21 @@ TEST(StreamTest, ARequestThatFailsIsAnsweredAndTheStreamGoesOn) {
   EXPECT_EQ(Streamed(server, "NOT_FOUND"), 1);
 }
 
+TEST(StreamTest, AMissingIdIsToldBeforeAnUnknownModelIs) {
+  TestServer server;
+  Stream stream(&server);
+  v1::EmbedRequest request = Request("", {"a"});
+  request.set_model("nobody");
+  ASSERT_TRUE(stream.Write(request));
+  stream.HalfClose();
+  const auto answers = stream.ReadAll();
+  EXPECT_TRUE(stream.Finish().ok());
+  ASSERT_EQ(answers.size(), 1);
+  const RpcError error = ReadError(answers.at("").error());
+  EXPECT_EQ(error.reason, "INVALID_OPTION");
+  EXPECT_EQ(error.violations.at(0).first, "request_id");
+}
+
 // A stream of any bytes.
 class RawStream {
  public:

@@ -15,6 +15,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "server/observe/metrics.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/status.h"
 #include "tests/support/checked_channel.h"
 #include "tests/support/loopback.h"
@@ -87,6 +88,9 @@ TestServer::TestServer(const FakeModelOptions& fake, const ServerConfig& config)
 TestServer::TestServer(NotLoaded, const FakeModelOptions& fake,
                        const ServerConfig& config)
     : fake_(fake) {
+  // Of PrepareLibraries (rpc/libraries.h) what may come late: other threads run
+  // in a test's process.
+  TakeGrpcLog();
   auto server = Server::Start(config, [this] { device_lost_ = true; });
   EXPECT_TRUE(server.ok()) << server.status();
   if (!server.ok()) std::abort();

@@ -57,8 +57,15 @@ class AdapterTest : public ::testing::Test {
     return promise->get_future();
   }
 
+  template <typename Job, typename Request>
+  absl::StatusOr<Job> Make(Request request) {
+    const auto model = api_.models->Find(request.model);
+    if (!model.ok()) return model.status();
+    return Job::Make(**model, api_.limits, std::move(request));
+  }
+
   absl::StatusOr<std::vector<Embedding>> Embed(EmbedRequest request) {
-    auto job = EmbedJob::Make(api_, std::move(request));
+    auto job = Make<EmbedJob>(std::move(request));
     if (!job.ok()) return job.status();
     Result result = Submit(&*job).get();
     if (!result.ok()) return result.status();
@@ -167,8 +174,7 @@ TEST_F(AdapterTest, TokenIdsAreNeverCutWhateverIsAskedFor) {
     EncodeRequest states;
     states.inputs = request.inputs;
     states.truncate = truncate;
-    EXPECT_EQ(ReasonOf(EncodeJob::Make(api_, states).status()),
-              "INPUT_TOO_LONG");
+    EXPECT_EQ(ReasonOf(Make<EncodeJob>(states).status()), "INPUT_TOO_LONG");
   }
   EmbedRequest windows;
   windows.inputs = {IdsOfLength(max_len + 1)};
@@ -203,11 +209,11 @@ TEST_F(AdapterTest, AModelThatIsNotServedIsNotFound) {
 
 TEST_F(AdapterTest, ACancelledRequestIsAnsweredAsCancelled) {
   model_->device().CloseGate();
-  auto first = EmbedJob::Make(api_, Texts({"first"}));
+  auto first = Make<EmbedJob>(Texts({"first"}));
   ASSERT_TRUE(first.ok());
   auto blocking = Submit(&*first);
   ASSERT_TRUE(model_->device().WaitForBatchesAtGate(1));
-  auto job = EmbedJob::Make(api_, Texts({"second"}));
+  auto job = Make<EmbedJob>(Texts({"second"}));
   ASSERT_TRUE(job.ok());
   std::shared_ptr<PipelineCall> call;
   auto waiting = Submit(&*job, &call);
@@ -220,7 +226,7 @@ TEST_F(AdapterTest, ACancelledRequestIsAnsweredAsCancelled) {
 TEST_F(AdapterTest, StatesAndIdsComeTheSameWay) {
   EncodeRequest request;
   request.inputs = {TextInput{"abc"}};
-  auto encode = EncodeJob::Make(api_, request);
+  auto encode = Make<EncodeJob>(request);
   ASSERT_TRUE(encode.ok());
   const Result states = Submit(&*encode).get();
   ASSERT_TRUE(states.ok()) << states.status();
@@ -228,7 +234,7 @@ TEST_F(AdapterTest, StatesAndIdsComeTheSameWay) {
   EXPECT_EQ(states->outputs[0].values.size(),
             static_cast<size_t>(5 * encode->columns()));
 
-  auto tokenize = TokenizeJob::Make(api_, {"", {TextInput{"abc"}}});
+  auto tokenize = Make<TokenizeJob>(TokenizeRequest{"", {TextInput{"abc"}}});
   ASSERT_TRUE(tokenize.ok());
   const Result ids = Submit(&*tokenize).get();
   ASSERT_TRUE(ids.ok()) << ids.status();
@@ -240,7 +246,7 @@ TEST_F(AdapterTest, RowsOfThePositionTableAreMeasuredOnAnotherThread) {
   InspectRequest request;
   request.row_count = 4;
   request.cosine = true;
-  const auto job = InspectJob::Make(api_, request);
+  const auto job = Make<InspectJob>(request);
   ASSERT_TRUE(job.ok()) << job.status();
   std::promise<absl::StatusOr<InspectAnswer>> promise;
   std::thread::id thread;
@@ -257,12 +263,11 @@ TEST_F(AdapterTest, RowsOfThePositionTableAreMeasuredOnAnotherThread) {
   EXPECT_TRUE(answer->values.empty());
 
   request.first_row = 512;
-  EXPECT_EQ(ReasonOf(InspectJob::Make(api_, request).status()),
-            "ROWS_OUT_OF_RANGE");
+  EXPECT_EQ(ReasonOf(Make<InspectJob>(request).status()), "ROWS_OUT_OF_RANGE");
 }
 
 TEST_F(AdapterTest, WhatCannotBeMeasuredAnyMoreIsAnsweredAtOnce) {
-  const auto job = InspectJob::Make(api_, {});
+  const auto job = Make<InspectJob>(InspectRequest());
   ASSERT_TRUE(job.ok()) << job.status();
   (*models_.Find(""))->pipeline->StartDraining();
   absl::Status status;

@@ -74,15 +74,16 @@ TEST(LabelsTest, TheOutcomeFollowsFromTheCode) {
 TEST(MetricsTest, CountsAnswersByMethodModelOutcomeAndCode) {
   Metrics metrics({"mini", "large"}, kMethods, "");
   MethodMetrics* const embed = metrics.ForMethod("Embed");
-  embed->Answered(metrics.ForModel("large"), absl::StatusCode::kOk, "",
+  embed->Answered(metrics.ForModel("large"), {absl::StatusCode::kOk, ""},
                   absl::Milliseconds(3));
   embed->Answered(metrics.ForModel("mini"),
-                  absl::StatusCode::kResourceExhausted, "QUEUE_FULL",
+                  {absl::StatusCode::kResourceExhausted, "QUEUE_FULL"},
                   absl::Milliseconds(1));
-  embed->Answered(metrics.NoModel(), absl::StatusCode::kNotFound,
-                  "MODEL_NOT_FOUND", absl::Milliseconds(1));
-  metrics.ForMethod("List")->Answered(metrics.NoModel(), absl::StatusCode::kOk,
-                                      "", absl::Milliseconds(1));
+  embed->Answered(metrics.NoModel(),
+                  {absl::StatusCode::kNotFound, "MODEL_NOT_FOUND"},
+                  absl::Milliseconds(1));
+  metrics.ForMethod("List")->Answered(
+      metrics.NoModel(), {absl::StatusCode::kOk, ""}, absl::Milliseconds(1));
   const std::string text = metrics.Text();
   for (const char* sample :
        {"encoderd_requests_total{code=\"OK\",method=\"Embed\","
@@ -116,13 +117,15 @@ TEST(MetricsTest, ALimitOfTheCallersOwnCountsAsTheCallersFault) {
   for (ModelCalls* const model :
        {metrics.NoModel(),
         static_cast<ModelCalls*>(metrics.ForModel("mini"))}) {
-    metrics.ForMethod("Embed")->Answered(
-        model, absl::StatusCode::kResourceExhausted, "QUEUE_FULL",
-        absl::Milliseconds(1), /*own_limit=*/true);
+    metrics.ForMethod("Embed")->Answered(model,
+                                         {absl::StatusCode::kResourceExhausted,
+                                          "QUEUE_FULL", /*own_limit=*/true},
+                                         absl::Milliseconds(1));
   }
   metrics.ForMethod("Inspect")->Answered(
-      metrics.ForModel("mini"), absl::StatusCode::kResourceExhausted,
-      "QUEUE_FULL", absl::Milliseconds(1), /*own_limit=*/true);
+      metrics.ForModel("mini"),
+      {absl::StatusCode::kResourceExhausted, "QUEUE_FULL", /*own_limit=*/true},
+      absl::Milliseconds(1));
   const std::string text = metrics.Text();
   for (const char* sample :
        {"encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
@@ -144,10 +147,11 @@ TEST(MetricsTest, ALimitOfTheCallersOwnCountsAsTheCallersFault) {
 TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
   Metrics metrics({"mini"}, kMethods, "");
   MethodMetrics* const embed = metrics.ForMethod("Embed");
-  embed->Answered(metrics.ForModel("mini"), absl::StatusCode::kAborted,
-                  "SURPRISE", absl::Milliseconds(3));
+  embed->Answered(metrics.ForModel("mini"),
+                  {absl::StatusCode::kAborted, "SURPRISE"},
+                  absl::Milliseconds(3));
   // Not without a model: whoever is that far has found one.
-  embed->Answered(metrics.NoModel(), absl::StatusCode::kOk, "",
+  embed->Answered(metrics.NoModel(), {absl::StatusCode::kOk, ""},
                   absl::Milliseconds(3));
   const std::string text = metrics.Text();
   for (const char* sample :
@@ -221,10 +225,10 @@ TEST(MetricsTest, RefusalsLeaveTheDurationsOfOkCallsAlone) {
   MethodMetrics* const embed = metrics.ForMethod("Embed");
   for (int i = 0; i < 1000; ++i) {
     embed->Answered(metrics.ForModel("mini"),
-                    absl::StatusCode::kResourceExhausted, "QUEUE_FULL",
+                    {absl::StatusCode::kResourceExhausted, "QUEUE_FULL"},
                     absl::Microseconds(290));
   }
-  embed->Answered(metrics.ForModel("mini"), absl::StatusCode::kOk, "",
+  embed->Answered(metrics.ForModel("mini"), {absl::StatusCode::kOk, ""},
                   absl::Milliseconds(875));
   const std::string text = metrics.Text();
   const std::string ok = "method=\"Embed\",model=\"mini\",outcome=\"ok\"";

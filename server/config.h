@@ -151,12 +151,6 @@ struct ServerConfig {
     return reflection == "true" ||
            (reflection == "auto" && bearer_token_file.empty());
   }
-
-  // Not a setting: the commit of the sources, from main.cc.
-  std::string revision = "unknown";
-  // No setting: where a service manager listens (service_manager.h), from the
-  // environment variable NOTIFY_SOCKET; empty: nobody asked to be told.
-  std::string notify_socket;
 };
 
 // INVALID_ARGUMENT names flag, value and limit. Limits of the model (max_len

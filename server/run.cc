@@ -141,8 +141,8 @@ absl::StatusOr<bool> LoadOrLeave(const ModelLoader& loader, Server* server,
 }
 
 // The start and the end do not depend on whether anybody hears of them.
-void Tell(const ServerConfig& config, absl::string_view lines) {
-  const absl::Status status = TellServiceManager(config.notify_socket, lines);
+void Tell(const std::string& notify_socket, absl::string_view lines) {
+  const absl::Status status = TellServiceManager(notify_socket, lines);
   if (status.ok()) return;
   Log(LogLevel::kWarning, "notify_failed",
       LogFields().Add("message", status.message()));
@@ -196,7 +196,7 @@ __attribute__((section(".preinit_array"),
 }  // namespace
 
 int RunServer(int argc, char** argv, const ModelLoader& loader,
-              const std::string& revision) {
+              const BuildInfo& build) {
   signal(SIGPIPE, SIG_IGN);
   // A log that may not grow further loses lines, and ends nothing.
   signal(SIGXFSZ, SIG_IGN);
@@ -209,20 +209,23 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   if (!config.ok()) return StartFailed(config.status());
   const absl::Status room = CheckProcessLimits(*config);
   if (!room.ok()) return StartFailed(room);
-  config->revision = revision;
+  const std::string notify_socket = ServiceManagerSocket();
   ProcessEvents events;
   if (!events.status().ok()) return StartFailed(events.status());
   Log(LogLevel::kInfo, "start",
       LogFields()
           .Add("version", kVersion)
-          .Add("revision", revision)
+          .Add("revision", build.revision)
           .Append(FlagsInUse().text()));
 
   std::atomic<bool> device_lost{false};
-  auto server = Server::Start(*config, [&] {
-    device_lost = true;
-    events.Wake();
-  });
+  auto server = Server::Start(
+      *config,
+      [&] {
+        device_lost = true;
+        events.Wake();
+      },
+      build);
   if (!server.ok()) return StartFailed(server.status());
   LogListening(*config, **server);
 
@@ -235,13 +238,13 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   if (!leaving.ok()) return StartFailed(leaving.status());
   bool signalled = *leaving;
   main_thread.StartLookingAtMemory();
-  if (!signalled) Tell(*config, kReadyLines);
+  if (!signalled) Tell(notify_socket, kReadyLines);
 
   while (!signalled && !device_lost) signalled = main_thread.WaitForStop();
   Log(LogLevel::kInfo, "draining",
       LogFields().Add("in_flight", (*server)->in_flight()));
-  Tell(*config, StoppingLines(config->drain_delay + config->drain_timeout +
-                              kGoodbyePatience));
+  Tell(notify_socket, StoppingLines(config->drain_delay +
+                                    config->drain_timeout + kGoodbyePatience));
   const bool all_answered = drainer.DrainUnlessHurried(
       signalled, [&main_thread] { return main_thread.WaitForStop(); });
   Log(LogLevel::kInfo, "stopped");

@@ -3,18 +3,16 @@
 #ifndef ENCODERD_SERVER_RUN_H_
 #define ENCODERD_SERVER_RUN_H_
 
-#include <string>
-
+#include "server/base/version.h"
 #include "server/server.h"
 
 namespace encoderd {
 
 // Runs until a signal, a failed start or a lost device. Call once, from main,
 // before any thread exists. Does not return after a signal while the model is
-// loading: the process ends at once. revision: the commit of the sources, for
-// the log and the metrics.
+// loading: the process ends at once. build: for the log and the metrics.
 int RunServer(int argc, char** argv, const ModelLoader& loader,
-              const std::string& revision = "unknown");
+              const BuildInfo& build = {});
 
 }  // namespace encoderd
 

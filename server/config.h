@@ -1,9 +1,7 @@
 // Every setting of the server, in one place.
 //
-// Filled from flags by server/flags, checked once by Validate, printed once at
-// start, constant afterwards. Nothing else reads a flag, nor the environment
-// but for gRPC's own experiments (rpc/libraries.cc) and variables that
-// --fromenv names (flag_check.cc).
+// Each is the flag of the same name, which nothing else reads: server/flags
+// fills this struct, Validate checks it once, and it is constant afterwards.
 #ifndef ENCODERD_SERVER_CONFIG_H_
 #define ENCODERD_SERVER_CONFIG_H_
 
@@ -24,126 +22,156 @@ struct ModelSource {
 };
 
 struct ServerConfig {
-  // The served models; the first is the default. Required. Each has its own
-  // Sessions, threads and queue, all with the settings below. Cost: weights
-  // stay in memory (MiniLM 90 MB, BERT-base 440 MB in fp32).
+  // The served models, at least one. A request that names none gets the first.
+  // Each has its own Sessions, threads and queue, with the settings below.
+  // Cost: weights stay in memory (MiniLM 90 MB, BERT-base 440 MB in fp32).
   std::vector<ModelSource> models;
 
-  // host:port of gRPC and of HTTP (metrics, health). Port 0: any free one,
-  // which the log names. Addresses other than loopback need TLS or `insecure`.
+  // Addresses, host:port, of gRPC and of HTTP (/metrics, /healthz, /readyz).
+  // Port 0: any free one, which the log names. Addresses other than loopback
+  // need TLS or `insecure`.
   std::string listen = "127.0.0.1:8400";
   std::string http_listen = "127.0.0.1:8401";  // empty: no HTTP
 
   // Who may call, and how. The files are reloaded when they are replaced, and
-  // on SIGHUP; an invalid replacement changes nothing (log, metrics).
+  // on SIGHUP; an invalid replacement is logged and counted, and changes
+  // nothing.
 
-  // PEM files of the server's certificate with its chain, and of its key: both
-  // or neither. Both ports then use TLS. Cost: a handshake per connection, and
-  // CPU time per byte.
+  // PEM files: the server's certificate with the chain that signed it, and its
+  // key without a password. Both or neither; with them both ports use TLS 1.2
+  // or later. Cost: a handshake per connection, and CPU time per byte.
   std::string tls_certificate_file;
   std::string tls_key_file;
-  // PEM file of the CAs that sign callers' certificates: gRPC accepts no others
-  // (mutual TLS). HTTP never requires one.
+  // PEM file of CAs: gRPC accepts only clients with a certificate that one of
+  // them signed (mutual TLS); HTTP never requires one. Needs the two above.
+  // Cost: a longer handshake.
   std::string tls_client_ca_file;
-  // Names and hashes of bearer tokens (security/token_table.h); gRPC calls need
-  // one. HTTP needs none.
+  // Names and hashes of bearer tokens (security/token_table.h): gRPC calls need
+  // one, or get UNAUTHENTICATED; HTTP never requires one. Cost: some
+  // microseconds per call with hundreds of tokens.
   std::string bearer_token_file;
-  bool health_needs_token = false;  // grpc.health.v1, too
-  // Allows an address other than loopback without TLS: in a trusted network, or
-  // behind a proxy with TLS.
+  // grpc.health.v1 needs a token, too. Needs bearer_token_file.
+  bool health_needs_token = false;
+  // Allows addresses other than loopback without TLS: in a trusted network, or
+  // behind a proxy with TLS. Cost: anyone on that network can read everything,
+  // tokens included.
   bool insecure = false;
 
-  // Engine. auto: the first supported GPU in bf16, else the CPU in fp32.
+  // Engine. A combination that the device or the model does not support ends
+  // the start when the model is loaded.
 
-  // auto, cpu, cpu:INSTRUCTIONS, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all.
-  // Several GPUs: one queue; each has the weights.
+  // Where to compute: auto, cpu, cpu:INSTRUCTIONS, cuda (the first GPU),
+  // cuda:N, cuda:N,cuda:M,... or cuda:all. auto: the first GPU if it is
+  // supported, else the CPU. Several GPUs must be of one kind; they share one
+  // queue. Cost: each holds all weights.
   std::string device = "auto";
-  std::string dtype = "auto";  // auto, fp32, bf16, fp16
-  // What matrix products multiply: dtype; fp8, if the GPU supports it (Hopper);
-  // or int8, if the CPU supports it. Cost of both: cosine 0.99 instead of
-  // bf16's 0.999.
+  // Number format of the matrix products: auto (fp32 on a CPU, bf16 on a GPU),
+  // fp32, bf16, or fp16 (GPU). Cost of 16 bits: cosine 0.999 instead of exact.
+  std::string dtype = "auto";
+  // What matrix products multiply: dtype (values of the dtype), or 8 bits: fp8
+  // (a GPU of compute capability 9.0) or int8 (a CPU with avx512_vnni). Cost of
+  // both: cosine 0.99 instead of bf16's 0.999.
   std::string products = "dtype";
   // A folder where a GPU stores which algorithms for matrix products are
-  // fastest, so that the next start need not time them again; empty: nothing is
-  // stored. It changes no bits. Cost: without it, about a second more at each
-  // start. Without a GPU it has no effect, and the log says so.
+  // fastest, so that the next start need not time them again. It changes no
+  // bits. Empty: nothing is stored. On a CPU it has no effect, and the log says
+  // so. Cost: a small file; without it, about a second per start.
   std::string tuning_folder;
-  // Tokens of one input; 0: the model's own limit. May exceed it up to the
-  // position table's rows. Cost: attention time grows with its square.
+  // Tokens per input, special tokens included; a longer one gets
+  // INPUT_TOO_LONG. 0: the model's own limit. At most the position table's rows
+  // (rotary: what the model was trained for; sinusoidal: 65536). Cost:
+  // attention time grows with its square.
   int32_t max_len = 0;
-  // On a GPU: small batches run by CUDA graphs, each of which must first
-  // reproduce the bits of a plain run. Cost: GPU memory, up to 64 graphs per
-  // thread.
+  // On a GPU: batches of up to 2048 tokens run by CUDA graphs, each of which
+  // must first reproduce the bits of a plain run. Cost: GPU memory, up to 64
+  // graphs per thread.
   bool cuda_graphs = true;
 
-  // Scheduling.
-  // Sessions, one compute thread each; 0: as many as fill the device. Cost:
-  // scratch memory for max_batch_tokens each.
+  // Scheduling, of each model.
+
+  // Compute threads, each with its own Session and batch, distributed over the
+  // GPUs. 0: as many as fill the device. Cost: scratch memory for
+  // max_batch_tokens each.
   int32_t threads = 0;
   // Threads that turn text into ids. Cost: each takes a core while it works.
   int32_t tokenizer_threads = 2;
-  // Tokens per batch; 0: the device decides. Larger: more throughput on a GPU,
-  // longer waits and more scratch memory everywhere.
+  // Tokens per batch; 0: the device decides. Larger: more throughput on a GPU.
+  // Cost: scratch memory, and the time a new request waits for the running
+  // batch.
   int64_t max_batch_tokens = 0;
-  // Tokens waiting and computing, over all requests; beyond it QUEUE_FULL. It
-  // also limits a single request and the ids that Tokenize returns. Cost: the
-  // longest wait (this divided by the device's tokens per second) and about 16
-  // bytes per token; for Encode also four bytes per value of each token's state
-  // until it is answered.
+  // Tokens waiting and computing, over all requests; beyond it QUEUE_FULL, and
+  // REQUEST_TOO_LARGE for a request that alone exceeds it. It also limits the
+  // ids that Tokenize returns. Cost: the longest wait (this divided by the
+  // device's tokens per second) and about 16 bytes per token; for Encode also
+  // four bytes per value of each token's state until it is answered.
   int64_t max_queue_tokens = 524288;
-
-  // A request that has waited this long without being computed gets
-  // EXPIRED_IN_QUEUE, whatever its own deadline, which many callers do not set.
-  // 0: no limit; at least 1 ms.
+  // How long a request may wait until its compute begins, whatever its own
+  // deadline, which many callers do not set; then it gets EXPIRED_IN_QUEUE.
+  // 0: no limit; at least 1 ms. Cost: callers without a deadline may wait that
+  // long.
   absl::Duration max_queue_time = absl::Minutes(10);
 
-  // Requests.
-  int32_t max_inputs_per_request = 1024;  // beyond it TOO_MANY_INPUTS
-  // Bytes per request or answer. Cost: memory, once per request in flight.
+  // Requests and connections.
+
+  // Inputs per request; beyond it TOO_MANY_INPUTS. Cost: memory per request.
+  int32_t max_inputs_per_request = 1024;
+  // Bytes per request or answer, at most max_connection_memory_bytes; beyond it
+  // RESOURCE_EXHAUSTED from gRPC for the request, REQUEST_TOO_LARGE for the
+  // answer. Cost: memory, once per request in flight.
   int64_t max_message_bytes = 16 << 20;
   // Bytes that gRPC may hold for all connections together; at least 256 MiB.
   // gRPC receives a whole message before it measures it: this, not
   // max_message_bytes, bounds the memory that hostile callers can occupy.
   int64_t max_connection_memory_bytes = 256 << 20;
-  // Beyond it new ones wait unaccepted; the last 1/64 is for addresses
-  // that have none. Lowered if the process may not open enough files. Cost: two
-  // file descriptors and about 100 KB each.
+  // Open connections; beyond it new ones wait unaccepted. From 64 on, the last
+  // 1/64 is for addresses that have none; others are then closed. Lowered, with
+  // a warning, if the process may not open enough files. Cost: two file
+  // descriptors and about 100 KB each.
   int32_t max_connections = 1024;
-  // Per IPv4 address or IPv6 /64, at most max_connections; beyond it new ones
-  // are closed. 0: half of all that may be open.
+  // Open connections per IPv4 address or IPv6 /64, at most max_connections;
+  // beyond it new ones are closed. 0: half of all that may be open. Cost:
+  // callers behind one proxy share it.
   int32_t max_connections_per_address = 0;
-  // An idle connection, and any connection after this age, is asked to
-  // reconnect (GOAWAY); open calls and streams end normally. 0: never; at least
-  // 1 s. The age lets callers reach a server that was added later.
+  // How long a connection may be without calls, and how old it may become
+  // (+-10 %), before it is asked to close (GOAWAY); calls and streams in flight
+  // end normally. 0: no limit; at least 1 s. The age lets callers reach servers
+  // that were added later. Cost: callers reconnect.
   absl::Duration max_connection_idle = absl::Minutes(10);
-  absl::Duration max_connection_age = absl::Hours(1);  // +-10 %
-  int32_t max_streams_per_connection =
-      1024;  // calls in flight on one connection
-  // Open EmbedStreams of all connections, and apart from them open watches of
-  // health; beyond it QUEUE_FULL. Cost: about 20 KB each while idle, up to 1
+  absl::Duration max_connection_age = absl::Hours(1);
+  // Calls in flight per connection. Cost: about 10 KB each.
+  int32_t max_streams_per_connection = 1024;
+  // Open EmbedStreams of all connections and, counted separately, open health
+  // watches; beyond it QUEUE_FULL. Cost: about 20 KB each while idle, up to 1
   // MiB while busy.
   int32_t max_streams = 4096;
-  // Bytes of answers that callers have not read; beyond it QUEUE_FULL for
-  // connections with other unread answers, and calls unread for 10 s are reset.
-  // Cost: memory under attack.
+  // Bytes of answers that callers have not read; beyond it calls on connections
+  // with unread answers get QUEUE_FULL, and calls whose answer was not read for
+  // 10 s are reset. Cost: memory under attack; for seconds one and a half times
+  // as much.
   int64_t max_unread_answer_bytes = 256 << 20;
-  // auto, true, false: lets tools list methods and messages. It requires no
-  // token, so auto is false if calls need one.
+  // Whether tools may list methods and messages: true, false, or auto, which is
+  // true unless calls need tokens. Reflection itself never needs one.
   std::string reflection = "auto";
 
-  // Tracing: host:port, http://host:port or https://host:port of an
-  // OpenTelemetry collector (OTLP over gRPC); empty: nothing is traced. Cost:
-  // some microseconds a call and up to 2048 spans in memory.
+  // Tracing.
+
+  // host:port of an OpenTelemetry collector (OTLP over gRPC) that gets a span
+  // per call, also with http:// or, to encrypt, https:// before it; empty: no
+  // tracing. Cost: some microseconds per call, and up to 2048 spans in memory;
+  // further ones are dropped and counted.
   std::string otlp_endpoint;
-  // Of calls without a traceparent, the share that is traced, from 0 to 1. With
-  // one, the caller decides. Other than 1 it needs otlp_endpoint.
+  // Share of the calls without a traceparent that is traced, 0 to 1; if a call
+  // has one, its caller decides. Other than 1 it needs otlp_endpoint. Cost:
+  // load on the collector.
   double trace_ratio = 1;
 
-  // Draining. After TERM the server reports NOT_SERVING, accepts work for
-  // drain_delay (so that load balancers notice; not with a lost device), then
-  // rejects new work and waits for accepted work, at most drain_timeout; what
-  // is not answered by then gets DRAINING.
+  // Draining.
+
+  // After TERM: how long the server accepts work while health reports
+  // NOT_SERVING, so that load balancers notice; not with a lost device.
   absl::Duration drain_delay = absl::ZeroDuration();
+  // After that: how long it waits for accepted work, at most; new work gets
+  // DRAINING, and then what is not answered does, too.
   absl::Duration drain_timeout = absl::Seconds(30);
 
   bool tls() const { return !tls_certificate_file.empty(); }
@@ -151,12 +179,6 @@ struct ServerConfig {
     return reflection == "true" ||
            (reflection == "auto" && bearer_token_file.empty());
   }
-
-  // Not a setting: the commit of the sources, from main.cc.
-  std::string revision = "unknown";
-  // No setting: where a service manager listens (service_manager.h), from the
-  // environment variable NOTIFY_SOCKET; empty: nobody asked to be told.
-  std::string notify_socket;
 };
 
 // INVALID_ARGUMENT names flag, value and limit. Limits of the model (max_len

@@ -310,8 +310,6 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.trace_ratio = absl::GetFlag(FLAGS_trace_ratio);
   config.drain_delay = absl::GetFlag(FLAGS_drain_delay).value;
   config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout).value;
-  const char* const notify_socket = std::getenv("NOTIFY_SOCKET");
-  if (notify_socket != nullptr) config.notify_socket = notify_socket;
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
   return config;

@@ -4,5 +4,5 @@
 
 int main(int argc, char** argv) {
   return encoderd::RunServer(argc, argv, &encoderd::Model::Load,
-                             ENCODERD_REVISION);
+                             {ENCODERD_REVISION});
 }

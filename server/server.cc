@@ -53,11 +53,11 @@ absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
 }  // namespace
 
 Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
-               std::unique_ptr<Secrets> secrets)
+               const BuildInfo& build, std::unique_ptr<Secrets> secrets)
     : config_(config),
       on_device_lost_(std::move(on_device_lost)),
       secrets_(std::move(secrets)),
-      metrics_(NamesOf(config.models), EncoderMethods(), config.revision),
+      metrics_(NamesOf(config.models), EncoderMethods(), build.revision),
       tracer_(NewTracer(config)),
       unread_(config.max_unread_answer_bytes),
       health_(config.health_needs_token ? secrets_.get() : nullptr,
@@ -91,13 +91,14 @@ Server::~Server() {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
-    const ServerConfig& config, std::function<void()> on_device_lost) {
+    const ServerConfig& config, std::function<void()> on_device_lost,
+    const BuildInfo& build) {
   std::unique_ptr<Server> server;
   const absl::Status status = CatchAll([&]() -> absl::Status {
     auto secrets = Secrets::Open(SecretFilesOf(config));
     if (!secrets.ok()) return secrets.status();
-    server.reset(
-        new Server(config, std::move(on_device_lost), *std::move(secrets)));
+    server.reset(new Server(config, std::move(on_device_lost), build,
+                            *std::move(secrets)));
     return server->Listen();
   });
   if (!status.ok()) return status;

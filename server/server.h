@@ -19,6 +19,7 @@
 #include "engine/model.h"
 #include "grpcpp/server.h"
 #include "server/api/model_registry.h"
+#include "server/base/version.h"
 #include "server/config.h"
 #include "server/observe/http.h"
 #include "server/observe/metrics.h"
@@ -40,12 +41,14 @@ using ModelLoader = std::function<absl::StatusOr<std::shared_ptr<const Model>>(
 class Server {
  public:
   // Returns once the ports answer, before any model is read. on_device_lost is
-  // called from a pipeline thread and must not block. Errors: UNAVAILABLE, an
-  // address that cannot be bound; INVALID_ARGUMENT, an invalid certificate, key
-  // or token file; RESOURCE_EXHAUSTED, out of descriptors; INTERNAL with the
-  // message of an exception, for example of a thread that cannot be started.
+  // called from a pipeline thread and must not block. build: for the metrics.
+  // Errors: UNAVAILABLE, an address that cannot be bound; INVALID_ARGUMENT, an
+  // invalid certificate, key or token file; RESOURCE_EXHAUSTED, out of
+  // descriptors; INTERNAL with the message of an exception, for example of a
+  // thread that cannot be started.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
-      const ServerConfig& config, std::function<void()> on_device_lost);
+      const ServerConfig& config, std::function<void()> on_device_lost,
+      const BuildInfo& build = {});
   // Drains without waiting, if Drain was not called.
   ~Server();
 
@@ -81,7 +84,7 @@ class Server {
 
  private:
   Server(const ServerConfig& config, std::function<void()> on_device_lost,
-         std::unique_ptr<Secrets> secrets);
+         const BuildInfo& build, std::unique_ptr<Secrets> secrets);
   absl::Status Listen();
   // A model that is being loaded.
   struct Loaded {

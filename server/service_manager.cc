@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,11 @@ absl::Status CannotTell(const std::string& socket, const char* why) {
 }
 
 }  // namespace
+
+std::string ServiceManagerSocket() {
+  const char* const socket = std::getenv("NOTIFY_SOCKET");
+  return socket == nullptr ? "" : socket;
+}
 
 absl::Status TellServiceManager(const std::string& socket,
                                 absl::string_view lines) {

@@ -12,9 +12,13 @@
 
 namespace encoderd {
 
-// Sends `lines` to `socket`: a path, or an abstract name that begins with '@';
-// empty: nobody asked to be told, nothing is sent. UNAVAILABLE that names the
-// socket when it takes nothing.
+// Where the service manager listens, from the environment variable
+// NOTIFY_SOCKET: a path, or an abstract name that begins with '@'. Empty:
+// nobody asked to be told.
+std::string ServiceManagerSocket();
+
+// Sends `lines` to that socket; nothing if it is empty. UNAVAILABLE names the
+// socket if it takes nothing.
 absl::Status TellServiceManager(const std::string& socket,
                                 absl::string_view lines);
 

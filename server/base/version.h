@@ -1,6 +1,8 @@
-// The name and version of this program.
+// The version and the build of this program.
 #ifndef ENCODERD_SERVER_BASE_VERSION_H_
 #define ENCODERD_SERVER_BASE_VERSION_H_
+
+#include <string>
 
 namespace encoderd {
 
@@ -10,6 +12,11 @@ inline constexpr char kVersion[] = ENCODERD_VERSION;
 #else
 inline constexpr char kVersion[] = "unknown";
 #endif
+
+// What only main.cc is compiled with.
+struct BuildInfo {
+  std::string revision = "unknown";  // the commit of the sources
+};
 
 }  // namespace encoderd
 

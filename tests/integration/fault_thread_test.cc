@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/exit_codes.h"
 #include "server/process_limits.h"
 #include "server/run.h"
 #include "tests/support/fake_model.h"

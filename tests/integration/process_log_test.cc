@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/run.h"
+#include "server/exit_codes.h"
 #include "tests/integration/served.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/temp_folder.h"

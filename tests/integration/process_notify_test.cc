@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/run.h"
+#include "server/exit_codes.h"
 #include "tests/integration/served.h"
 #include "tests/support/notify_socket.h"
 #include "tests/support/process.h"

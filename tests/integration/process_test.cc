@@ -18,7 +18,7 @@
 #include "absl/time/clock.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/run.h"
+#include "server/exit_codes.h"
 #include "tests/integration/served.h"
 #include "tests/support/held_port.h"
 #include "tests/support/loopback.h"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,13 @@ namespace encoderd {
 namespace {
 
 using ::testing::HasSubstr;
+
+TEST(ServiceManagerTest, TheEnvironmentNamesTheSocket) {
+  setenv("NOTIFY_SOCKET", "@here", /*overwrite=*/1);
+  EXPECT_EQ(ServiceManagerSocket(), "@here");
+  unsetenv("NOTIFY_SOCKET");
+  EXPECT_EQ(ServiceManagerSocket(), "");
+}
 
 TEST(ServiceManagerTest, WithoutASocketNothingIsSent) {
   EXPECT_TRUE(TellServiceManager("", kReadyLines).ok());

@@ -67,7 +67,7 @@ RULES = [
       "engine/base/batch.h", "engine/base/error.h", "engine/base/pooling.h",
       "engine/base/pauses.h", "engine/base/quantize.h",
       "engine/base/start_thread.h", "engine/base/steady_time.h",
-      "engine/base/tensor.h",
+      "engine/base/tensor.h", "engine/base/utf8.h",
       "engine/checkpoint/model_config.h",
       "engine/checkpoint/position_inspection.h",
       "engine/device/device_words.h"),

@@ -40,9 +40,7 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   if (admitted.ok()) {
     const int64_t limit = environment.max_streams;
     const int64_t open = environment.streams->Add(stream, limit);
-    if (open >= limit) {
-      admitted = QueueFullError("streams", open, 1, limit, "--max_streams");
-    }
+    if (open >= limit) admitted = StreamsFullError(open, limit);
   }
   if (!admitted.ok()) {
     if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {

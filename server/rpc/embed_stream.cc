@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/catch_all.h"
 #include "engine/base/error.h"
 #include "engine/base/steady_time.h"
 #include "server/api/options.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "absl/time/time.h"
+#include "engine/base/catch_all.h"
 #include "engine/base/start_thread.h"
 #include "engine/base/steady_time.h"
-#include "server/api/publish.h"
 #include "server/base/log.h"
 #include "server/exit_codes.h"
 

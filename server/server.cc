@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/catch_all.h"
 #include "engine/base/steady_time.h"
-#include "server/api/publish.h"
 #include "server/base/log.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/part_options.h"

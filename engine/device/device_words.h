@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "engine/device/cpu/cpu_info.h"
+#include "engine/device/isa.h"
 
 namespace encoderd {
 

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/buffer.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/buffer.h"
 #include "engine/tokenizer/text_change.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

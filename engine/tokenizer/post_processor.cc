@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/bpe/byte_level.h"
 #include "engine/tokenizer/buffer.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

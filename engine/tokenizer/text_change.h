@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/normal_text.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 

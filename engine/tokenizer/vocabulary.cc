@@ -4,7 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "engine/tokenizer/unicode/utf8.h"
+#include "engine/base/utf8.h"
 
 namespace encoderd {
 

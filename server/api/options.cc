@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "engine/base/error.h"
+#include "engine/base/utf8.h"
 
 namespace encoderd {
 namespace {
@@ -236,14 +237,9 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
 }
 
 std::string ForMessage(absl::string_view name) {
-  size_t end = std::min(name.size(), kMaxNameInMessage);
-  const bool cut = end < name.size();
-  while (cut && end > 0 &&
-         (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  return absl::StrCat(absl::Utf8SafeCEscape(name.substr(0, end)),
-                      cut ? "..." : "");
+  const absl::string_view kept = utf8::CutAtCharacter(name, kMaxNameInMessage);
+  return absl::StrCat(absl::Utf8SafeCEscape(kept),
+                      kept.size() < name.size() ? "..." : "");
 }
 
 }  // namespace encoderd

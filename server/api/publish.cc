@@ -1,8 +1,5 @@
 #include "server/api/publish.h"
 
-#include <exception>
-
-#include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "server/base/log.h"
 #include "server/pipeline/errors.h"
@@ -41,16 +38,6 @@ absl::Status Publish(const absl::Status& status) {
   Log(LogLevel::kError, "internal_error",
       LogFields().Add("error_id", id).Add("status", status.ToString()));
   return InternalFaultError(id);
-}
-
-absl::Status CatchAll(const std::function<absl::Status()>& body) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("exception: ", error.what()));
-  } catch (...) {
-    return absl::InternalError("exception of an unknown type");
-  }
 }
 
 }  // namespace encoderd

@@ -3,7 +3,6 @@
 #ifndef ENCODERD_SERVER_API_PUBLISH_H_
 #define ENCODERD_SERVER_API_PUBLISH_H_
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -24,9 +23,6 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 // error_id, becomes INTERNAL_FAULT with an error_id and without its message,
 // which goes to the log under that id. All others are unchanged.
 absl::Status Publish(const absl::Status& status);
-
-// Runs `body`; an exception becomes INTERNAL.
-absl::Status CatchAll(const std::function<absl::Status()>& body);
 
 }  // namespace encoderd
 

@@ -53,15 +53,15 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
                                  int64_t new_bytes) {
   const int64_t own_limit = held.caller_.max_queue_tokens;
   if (new_tokens > max_tokens_) {
-    return RequestTooLargeError("tokens", new_tokens, max_tokens_,
+    return RequestTooLargeError(QueueUnit::kTokens, new_tokens, max_tokens_,
                                 "the queue (--max_queue_tokens) holds at most");
   }
   if (new_tokens > own_limit) {
-    return RequestTooLargeError("tokens", new_tokens, own_limit,
+    return RequestTooLargeError(QueueUnit::kTokens, new_tokens, own_limit,
                                 "this caller's max_queue_tokens is");
   }
   if (new_bytes > max_bytes_) {
-    return RequestTooLargeError("bytes", new_bytes, max_bytes_);
+    return RequestTooLargeError(QueueUnit::kBytes, new_bytes, max_bytes_);
   }
   int64_t others_tokens = 0;
   int64_t others_bytes = 0;
@@ -87,13 +87,14 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
     }
   }
   if (!tokens_fit) {
-    return QueueFullError("tokens", others_tokens, new_tokens, max_tokens_,
-                          "--max_queue_tokens");
+    return QueueFullError(QueueUnit::kTokens, others_tokens, new_tokens,
+                          max_tokens_, "--max_queue_tokens");
   }
   if (!bytes_fit) {
-    return QueueFullError("bytes", others_bytes, new_bytes, max_bytes_);
+    return QueueFullError(QueueUnit::kBytes, others_bytes, new_bytes,
+                          max_bytes_);
   }
-  return CallerFullError("tokens", own_tokens, new_tokens, own_limit,
+  return CallerFullError(QueueUnit::kTokens, own_tokens, new_tokens, own_limit,
                          "its token's max_queue_tokens");
 }
 

@@ -21,13 +21,31 @@ constexpr char kPauseUrl[] = "encoderd/RetryPause";
 // Marks a CallerFullError; callers do not see it.
 constexpr char kCallerFullUrl[] = "encoderd/CallerFull";
 
-absl::Status FullError(absl::string_view whose, absl::string_view unit,
+// A QueueUnit in messages.
+struct UnitWords {
+  absl::string_view unit;
+  absl::string_view holder;  // who holds it, if not one caller
+  absl::string_view about;   // before an amount: it is an estimate
+};
+
+const UnitWords& WordsOf(QueueUnit unit) {
+  // The tokens of a text are estimated until it is tokenized.
+  static constexpr UnitWords kWords[] = {
+      {"tokens", "the queue holds ", "about "},
+      {"bytes", "the queue holds ", ""},
+      {"calls", "the queue holds ", ""},
+      {"streams", "the server has ", ""},
+  };
+  return kWords[static_cast<int>(unit)];
+}
+
+absl::Status FullError(const UnitWords& words, absl::string_view holder,
                        int64_t queued, int64_t request, int64_t limit,
                        absl::string_view limit_name) {
-  // The tokens of a text are estimated until it is tokenized.
-  const absl::string_view about = unit == "tokens" ? "about " : "";
+  const absl::string_view unit = words.unit;
+  const absl::string_view about = words.about;
   return MakeError(absl::StatusCode::kResourceExhausted,
-                   absl::StrCat(whose, about, queued, " ", unit,
+                   absl::StrCat(holder, about, queued, " ", unit,
                                 " and this request adds ", about, request, "; ",
                                 limit_name, " is ", limit, ": retry later"),
                    {"QUEUE_FULL",
@@ -39,20 +57,22 @@ absl::Status FullError(absl::string_view whose, absl::string_view unit,
 
 }  // namespace
 
-absl::Status QueueFullError(absl::string_view unit, int64_t queued,
-                            int64_t request, int64_t limit,
-                            absl::string_view limit_name) {
-  return FullError(unit == "streams" ? "the server has " : "the queue holds ",
-                   unit, queued, request, limit, limit_name);
+absl::Status QueueFullError(QueueUnit unit, int64_t queued, int64_t request,
+                            int64_t limit, absl::string_view limit_name) {
+  const UnitWords& words = WordsOf(unit);
+  return FullError(words, words.holder, queued, request, limit, limit_name);
 }
 
-absl::Status CallerFullError(absl::string_view unit, int64_t queued,
-                             int64_t request, int64_t limit,
-                             absl::string_view limit_name) {
-  absl::Status status =
-      FullError("this caller has ", unit, queued, request, limit, limit_name);
+absl::Status CallerFullError(QueueUnit unit, int64_t queued, int64_t request,
+                             int64_t limit, absl::string_view limit_name) {
+  absl::Status status = FullError(WordsOf(unit), "this caller has ", queued,
+                                  request, limit, limit_name);
   status.SetPayload(kCallerFullUrl, absl::Cord());
   return status;
+}
+
+absl::Status StreamsFullError(int64_t open, int64_t limit) {
+  return QueueFullError(QueueUnit::kStreams, open, 1, limit, "--max_streams");
 }
 
 bool IsCallerFull(const absl::Status& status) {
@@ -76,15 +96,16 @@ std::optional<absl::Duration> GetRetryPause(const absl::Status& status) {
   return absl::Milliseconds(ms);
 }
 
-absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
+absl::Status RequestTooLargeError(QueueUnit unit, int64_t request,
                                   int64_t limit, absl::string_view taker) {
+  const absl::string_view word = WordsOf(unit).unit;
   return MakeError(
       absl::StatusCode::kInvalidArgument,
-      absl::StrCat("the request has ", request, " ", unit, "; ", taker, " ",
+      absl::StrCat("the request has ", request, " ", word, "; ", taker, " ",
                    limit,
                    ": send fewer inputs per request, or split a long text"),
       {"REQUEST_TOO_LARGE",
-       {{absl::StrCat("request_", unit), absl::StrCat(request)},
+       {{absl::StrCat("request_", word), absl::StrCat(request)},
         {"limit", absl::StrCat(limit)}},
        "inputs"});
 }

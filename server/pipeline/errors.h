@@ -14,16 +14,21 @@
 
 namespace encoderd {
 
-// RESOURCE_EXHAUSTED, QUEUE_FULL; unit: "tokens", "bytes", "calls" or
-// "streams", also the suffix of the metadata keys queued_UNIT, request_UNIT;
-// and limit. limit_name: what sets the limit.
-absl::Status QueueFullError(absl::string_view unit, int64_t queued,
-                            int64_t request, int64_t limit,
+// What a limit counts.
+enum class QueueUnit { kTokens, kBytes, kCalls, kStreams };
+
+// RESOURCE_EXHAUSTED, QUEUE_FULL; metadata: queued_UNIT and request_UNIT (UNIT:
+// "tokens", "bytes", "calls" or "streams"), limit. limit_name: what sets the
+// limit.
+absl::Status QueueFullError(QueueUnit unit, int64_t queued, int64_t request,
+                            int64_t limit,
                             absl::string_view limit_name = "the limit");
 // The same, for the limits of one caller.
-absl::Status CallerFullError(absl::string_view unit, int64_t queued,
-                             int64_t request, int64_t limit,
+absl::Status CallerFullError(QueueUnit unit, int64_t queued, int64_t request,
+                             int64_t limit,
                              absl::string_view limit_name = "the limit");
+// QUEUE_FULL: the server has `open` streams, and --max_streams is `limit`.
+absl::Status StreamsFullError(int64_t open, int64_t limit);
 // `status` with the advice to retry after `pause`, and that advice; nullopt:
 // none.
 absl::Status WithRetryPause(absl::Status status,
@@ -37,7 +42,7 @@ bool IsCallerFull(const absl::Status& status);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;
 // `taker`: what has the limit.
 absl::Status RequestTooLargeError(
-    absl::string_view unit, int64_t request, int64_t limit,
+    QueueUnit unit, int64_t request, int64_t limit,
     absl::string_view taker = "the queue holds at most");
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE (reply_bytes, limit): the answer would
 // have at least this many bytes, and one message may have `limit`. field: what

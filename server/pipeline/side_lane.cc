@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "engine/base/start_thread.h"
@@ -48,28 +49,22 @@ std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
                                             Work work) {
   auto job =
       std::make_shared<Job>(caller, deadline, max_queue_time, std::move(work));
-  int64_t waiting = 0;
-  int64_t limit = 0;
+  std::optional<absl::Status> refused;
   {
     MutexLock lock(&mutex_);
     const auto own = std::count_if(
         waiting_.begin(), waiting_.end(),
         [&](const auto& other) { return other->caller == caller; });
     if (own >= kMaxWaitingOfOne) {
-      waiting = own;
-      limit = kMaxWaitingOfOne;
+      refused = CallerFullError(QueueUnit::kCalls, own, 1, kMaxWaitingOfOne);
     } else if (static_cast<int64_t>(waiting_.size()) >= kMaxWaiting) {
-      waiting = limit = kMaxWaiting;
+      refused = QueueFullError(QueueUnit::kCalls, kMaxWaiting, 1, kMaxWaiting);
     } else {
       waiting_.push_back(job);
       available_.NotifyOne(&mutex_);
     }
   }
-  if (limit > 0) {
-    Finish(job.get(), limit == kMaxWaitingOfOne
-                          ? CallerFullError("calls", waiting, 1, limit)
-                          : QueueFullError("calls", waiting, 1, limit));
-  }
+  if (refused.has_value()) Finish(job.get(), *refused);
   return job;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/catch_all.h"
 #include "engine/base/error.h"
 #include "engine/base/steady_time.h"
 #include "server/api/options.h"
@@ -37,9 +38,7 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   if (admitted.ok()) {
     const int64_t limit = environment.max_streams;
     const int64_t open = environment.streams->Add(stream, limit);
-    if (open >= limit) {
-      admitted = QueueFullError("streams", open, 1, limit, "--max_streams");
-    }
+    if (open >= limit) admitted = StreamsFullError(open, limit);
   }
   if (!admitted.ok()) {
     if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {

@@ -198,8 +198,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(
     return watcher;
   }
   if (open >= max_watches_) {
-    watcher->Refuse(
-        QueueFullError("streams", open, 1, max_watches_, "--max_streams"));
+    watcher->Refuse(StreamsFullError(open, max_watches_));
     return watcher;
   }
   watcher->Update(serving_);

@@ -6,7 +6,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/error.h"
+#include "engine/base/utf8.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -15,14 +17,10 @@ namespace {
 
 constexpr size_t kMaxText = 512;  // bytes of one message or metadata value
 
-// Cuts at a character boundary.
-std::string Shorten(const std::string& text, size_t limit) {
-  if (text.size() <= limit) return text;
-  size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  return text.substr(0, end) + "...";
+// Marks what it cuts.
+std::string Shorten(absl::string_view text) {
+  const absl::string_view kept = utf8::CutAtCharacter(text, kMaxText);
+  return absl::StrCat(kept, kept.size() < text.size() ? "..." : "");
 }
 
 // The fields at fault, and how many more there are than listed.
@@ -44,7 +42,7 @@ std::vector<Violation> ListViolations(const absl::Status& status,
 google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
   google::rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
-  details.set_message(Shorten(std::string(status.message()), kMaxText));
+  details.set_message(Shorten(status.message()));
 
   int64_t omitted = 0;
   std::vector<Violation> violations = ListViolations(status, &omitted);
@@ -58,7 +56,7 @@ google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
   info.set_domain(kErrorDomain);
   if (const auto detail = GetErrorDetail(status); detail.has_value()) {
     for (const auto& [key, value] : detail->metadata) {
-      (*info.mutable_metadata())[key] = Shorten(value, kMaxText);
+      (*info.mutable_metadata())[key] = Shorten(value);
     }
   }
   if (omitted > 0) {
@@ -71,7 +69,7 @@ google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
     for (const Violation& violation : violations) {
       auto* entry = bad.add_field_violations();
       entry->set_field(violation.field);
-      entry->set_description(Shorten(violation.description, kMaxText));
+      entry->set_description(Shorten(violation.description));
     }
     if (omitted > 0) {
       bad.add_field_violations()->set_description(
@@ -106,8 +104,7 @@ google::rpc::Status ToRpcStatus(const absl::Status& status, int max_bytes) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   // The message is sent twice: next to the details, and within them.
-  const int message =
-      static_cast<int>(Shorten(std::string(status.message()), kMaxText).size());
+  const int message = static_cast<int>(Shorten(status.message()).size());
   const google::rpc::Status details =
       ToRpcStatus(status, kMaxStatusBytes - message);
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),

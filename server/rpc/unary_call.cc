@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/catch_all.h"
 #include "engine/base/steady_time.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"

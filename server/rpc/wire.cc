@@ -1,11 +1,12 @@
 #include "server/rpc/wire.h"
 
-#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
+#include "engine/base/utf8.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "server/rpc/parse_cost.h"
@@ -16,50 +17,6 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::io::CodedInputStream;
-
-// 8 if there are as many bytes and all are ASCII; else 0.
-size_t AsciiAt(const char* text, size_t size) {
-  uint64_t bytes = 0;
-  if (size < sizeof(bytes)) return 0;
-  std::memcpy(&bytes, text, sizeof(bytes));
-  return (bytes & 0x8080808080808080) == 0 ? sizeof(bytes) : 0;
-}
-
-// First byte of the first malformed sequence, or -1. Shortest forms only, no
-// surrogates, nothing past U+10FFFF.
-int64_t FirstInvalidUtf8(absl::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    if (const size_t ascii = AsciiAt(text.data() + i, text.size() - i)) {
-      i += ascii;
-      continue;
-    }
-    const auto byte = [&](size_t k) {
-      return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0;
-    };
-    const unsigned char lead = byte(0);
-    const auto continues = [&](size_t k, int low = 0x80, int high = 0xBF) {
-      return byte(k) >= low && byte(k) <= high;
-    };
-    size_t length = 0;
-    if (lead < 0x80) {
-      length = 1;
-    } else if (lead >= 0xC2 && lead <= 0xDF) {
-      if (continues(1)) length = 2;
-    } else if (lead >= 0xE0 && lead <= 0xEF) {
-      const int low = lead == 0xE0 ? 0xA0 : 0x80;
-      const int high = lead == 0xED ? 0x9F : 0xBF;
-      if (continues(1, low, high) && continues(2)) length = 3;
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-      const int low = lead == 0xF0 ? 0x90 : 0x80;
-      const int high = lead == 0xF4 ? 0x8F : 0xBF;
-      if (continues(1, low, high) && continues(2) && continues(3)) length = 4;
-    }
-    if (length == 0) return static_cast<int64_t>(i);
-    i += length;
-  }
-  return -1;
-}
 
 absl::Status Malformed() {
   return MakeError(absl::StatusCode::kInvalidArgument,
@@ -149,8 +106,8 @@ absl::Status CheckTexts(absl::string_view bytes,
         if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
           status = CheckTexts(value, *field->message_type(), &place, depth + 1);
         } else if (field->type() == FieldDescriptor::TYPE_STRING) {
-          const int64_t offset = FirstInvalidUtf8(value);
-          if (offset >= 0) status = NotUtf8(place, offset);
+          const std::optional<int64_t> invalid = utf8::FindInvalid(value);
+          if (invalid.has_value()) status = NotUtf8(place, *invalid);
         }
         return status.ok();
       });
@@ -179,7 +136,7 @@ std::string FindString(const grpc::ByteBuffer& bytes, int number,
     found.clear();
     return false;
   });
-  return FirstInvalidUtf8(found) < 0 ? found : "";
+  return utf8::FindInvalid(found).has_value() ? "" : found;
 }
 
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,

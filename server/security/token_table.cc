@@ -123,7 +123,7 @@ absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
   int64_t others = calls_->load();
   do {
     if (others >= max_calls_) {
-      return CallerFullError("calls", others, 1, max_calls_,
+      return CallerFullError(QueueUnit::kCalls, others, 1, max_calls_,
                              "its token's max_calls");
     }
   } while (!calls_->compare_exchange_weak(others, others + 1));

@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 

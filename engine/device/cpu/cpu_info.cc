@@ -79,26 +79,6 @@ bool TakeAmx() {
 
 }  // namespace
 
-const char* IsaName(Isa isa) {
-  switch (isa) {
-    case Isa::kPortable:
-#if defined(__aarch64__)
-      return "neon";
-#else
-      return "portable";
-#endif
-    case Isa::kAvx2:
-      return "avx2";
-    case Isa::kAvx512:
-      return "avx512";
-    case Isa::kAvx512Bf16:
-      return "avx512_bf16";
-    case Isa::kAvx512Amx:
-      return "avx512_amx";
-  }
-  return "unknown";
-}
-
 Isa DetectIsa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

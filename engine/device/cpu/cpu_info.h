@@ -7,18 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/isa.h"
+
 namespace encoderd {
 namespace cpu {
-
-// Instruction sets with their own kernels, each including the preceding ones.
-// kPortable is what the compiler's baseline gives (SSE2, NEON).
-enum class Isa { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx };
-
-inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512,
-                                Isa::kAvx512Bf16, Isa::kAvx512Amx};
-
-// "portable" (on arm64 "neon"), "avx2", "avx512", "avx512_bf16", "avx512_amx".
-const char* IsaName(Isa isa);
 
 // The best set of this CPU that the operating system has switched on. Never
 // kAvx512Amx, which has not been measured yet and must be asked for.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/code_point_table.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd::byte_level {
 namespace {

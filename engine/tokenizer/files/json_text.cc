@@ -8,9 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/utf8.h"
 #include "engine/io/file.h"
 #include "engine/tokenizer/files/json_parts.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd::json_parts {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/code_point_table.h"
 #include "engine/tokenizer/unicode/conjuncts.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd::unicode {
 namespace {

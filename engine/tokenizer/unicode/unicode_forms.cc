@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd::unicode {
 namespace {

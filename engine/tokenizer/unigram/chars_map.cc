@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/text_change.h"
 #include "engine/tokenizer/unicode/graphemes.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

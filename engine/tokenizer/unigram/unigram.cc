@@ -7,8 +7,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/buffer.h"
-#include "engine/tokenizer/unicode/utf8.h"
 #include "engine/tokenizer/vocabulary.h"
 
 namespace encoderd {

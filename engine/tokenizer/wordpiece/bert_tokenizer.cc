@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "absl/memory/memory.h"
-#include "engine/tokenizer/unicode/utf8.h"
+#include "engine/base/utf8.h"
 
 namespace encoderd {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
-#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

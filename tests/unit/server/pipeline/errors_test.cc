@@ -1,5 +1,6 @@
 #include "server/pipeline/errors.h"
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -108,19 +109,29 @@ TEST(InputFaultTest, ManyFaultsFitIntoAStatusAndTheRestIsCounted) {
 }
 
 TEST(QueueErrorTest, SaysThatTokensAreEstimatesAndCallsAreNot) {
-  EXPECT_EQ(QueueFullError("tokens", 90, 20, 100).message(),
+  EXPECT_EQ(QueueFullError(QueueUnit::kTokens, 90, 20, 100).message(),
             "the queue holds about 90 tokens and this request adds about 20; "
             "the limit is 100: retry later");
-  EXPECT_EQ(CallerFullError("calls", 4, 1, 4).message(),
+  EXPECT_EQ(CallerFullError(QueueUnit::kCalls, 4, 1, 4).message(),
             "this caller has 4 calls and this request adds 1; the limit is 4: "
             "retry later");
-  EXPECT_EQ(QueueFullError("streams", 3, 1, 3, "--max_streams").message(),
+  EXPECT_EQ(StreamsFullError(3, 3).message(),
             "the server has 3 streams and this request adds 1; "
             "--max_streams is 3: retry later");
 }
 
+TEST(QueueErrorTest, NamesTheUnitInMessageAndMetadata) {
+  const absl::Status full = QueueFullError(QueueUnit::kBytes, 90, 20, 100);
+  EXPECT_EQ(full.message(),
+            "the queue holds 90 bytes and this request adds 20; the limit is "
+            "100: retry later");
+  const std::map<std::string, std::string> expected = {
+      {"queued_bytes", "90"}, {"request_bytes", "20"}, {"limit", "100"}};
+  EXPECT_EQ(GetErrorDetail(full)->metadata, expected);
+}
+
 TEST(QueueErrorTest, ATooLargeRequestMayBeOneLongText) {
-  EXPECT_EQ(RequestTooLargeError("bytes", 30, 20).message(),
+  EXPECT_EQ(RequestTooLargeError(QueueUnit::kBytes, 30, 20).message(),
             "the request has 30 bytes; the queue holds at most 20: send fewer "
             "inputs per request, or split a long text");
 }

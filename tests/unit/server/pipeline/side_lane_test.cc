@@ -87,10 +87,10 @@ TEST(SideLaneTest, OneCallerMayHaveFourWaitingAndAllTogetherSixteen) {
     waiting.push_back(std::make_unique<Piece>(&harness, 1 + i / 4));
     EXPECT_FALSE(waiting.back()->had_its_turn()) << i;
     if (i == 3) {
-      ExpectFull(&harness, 1, CallerFullError("calls", 4, 1, 4));
+      ExpectFull(&harness, 1, CallerFullError(QueueUnit::kCalls, 4, 1, 4));
     }
   }
-  const absl::Status all = QueueFullError("calls", 16, 1, 16);
+  const absl::Status all = QueueFullError(QueueUnit::kCalls, 16, 1, 16);
   ExpectFull(&harness, 9, all);
   waiting[5]->Cancel();  // keeps its place until its turn
   ExpectFull(&harness, 9, all);

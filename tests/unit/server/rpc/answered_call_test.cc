@@ -137,9 +137,10 @@ TEST_F(AnsweredCallTest, CancelledWorkIsARejectionWithItsReason) {
 
 TEST_F(AnsweredCallTest, ALimitOfTheCallersTokenIsNoSignOfAFullServer) {
   CountAnswer(environment_, Arrived(&model_),
-              CallerFullError("tokens", 2, 1, 2, "max_queue_tokens"));
-  CountAnswer(environment_, Arrived(&model_),
-              QueueFullError("tokens", 2, 1, 2, "--max_queue_tokens"));
+              CallerFullError(QueueUnit::kTokens, 2, 1, 2, "max_queue_tokens"));
+  CountAnswer(
+      environment_, Arrived(&model_),
+      QueueFullError(QueueUnit::kTokens, 2, 1, 2, "--max_queue_tokens"));
   const std::string text = metrics_.Text();
   for (const char* outcome : {"invalid", "refused"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat(

@@ -117,8 +117,8 @@ TEST(WireTest, NamesWhatIsNotUtf8BehindAsManyFieldsAsMayBe) {
 }
 
 TEST(WireTest, FindsBytesThatAreNotUtf8AnywhereInAText) {
-  // Looked at eight bytes at a time while they are ASCII.
-  for (size_t size : {1u, 7u, 8u, 9u, 31u}) {
+  // Looked at 16 bytes at a time while they are ASCII.
+  for (size_t size : {1u, 7u, 8u, 9u, 15u, 16u, 17u, 31u}) {
     for (size_t at = 0; at < size; ++at) {
       v1::EmbedRequest request;
       request.set_model(std::string(size, 'a'));

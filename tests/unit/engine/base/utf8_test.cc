@@ -1,6 +1,9 @@
-#include "engine/tokenizer/unicode/utf8.h"
+#include "engine/base/utf8.h"
 
 #include <gtest/gtest.h>
+
+#include <iterator>
+#include <string>
 
 namespace encoderd {
 namespace {
@@ -20,15 +23,19 @@ TEST(Utf8Test, EveryCodePointGoesThereAndBack) {
 }
 
 TEST(Utf8Test, NamesTheFirstByteThatIsWrong) {
-  const std::string wrong[] = {"\x80",          // continuation without a lead
-                               "\xC0\x80",      // overlong
+  const std::string wrong[] = {"\x80",      // continuation without a lead
+                               "\xC0\x80",  // overlong
+                               "\xC0\xAF",
                                "\xC3",          // cut short
                                "\xE0\x9F\x80",  // overlong
+                               "\xE0\x80\xAF",
                                "\xED\xA0\x80",  // surrogate
                                "\xE2\x82",      // cut short
+                               "\xF0\x9F\x98",
                                "\xF0\x8F\xBF\xBF",  // overlong
                                "\xF4\x90\x80\x80",  // over U+10FFFF
                                "\xF8\x88\x80\x80",
+                               "\xF8\x88\x80\x80\x80",
                                "\xFF"};
   for (const std::string& bytes : wrong) {
     for (const size_t before : {0, 1, 15, 16, 17, 40}) {
@@ -45,6 +52,21 @@ TEST(Utf8Test, GoesBackByWholeCodePoints) {
   EXPECT_EQ(utf8::Previous(text, 6), 3);
   EXPECT_EQ(utf8::Previous(text, 3), 1);
   EXPECT_EQ(utf8::Previous(text, 1), 0);
+}
+
+TEST(Utf8Test, CutsBetweenCodePoints) {
+  const std::string text = "a\u00e9\u4e2d\U0001f600";
+  const size_t kept[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+  for (size_t limit = 0; limit < std::size(kept); ++limit) {
+    EXPECT_EQ(utf8::CutAtCharacter(text, limit), text.substr(0, kept[limit]));
+  }
+  EXPECT_EQ(utf8::CutAtCharacter("", 0), "");
+  EXPECT_EQ(utf8::CutAtCharacter("abc", 2), "ab");
+}
+
+TEST(Utf8Test, CutsBytesThatAreNotUtf8WithinTheLimit) {
+  EXPECT_EQ(utf8::CutAtCharacter("\x80\x80\x80", 2), "");
+  EXPECT_EQ(utf8::CutAtCharacter("\xFF\xFF\xFF", 2), "\xFF\xFF");
 }
 
 }  // namespace

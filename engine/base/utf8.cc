@@ -1,4 +1,4 @@
-#include "engine/tokenizer/unicode/utf8.h"
+#include "engine/base/utf8.h"
 
 #include <bit>
 #include <cstring>

@@ -1,7 +1,9 @@
-// UTF-8 to code points and back. Pure functions.
-#ifndef ENCODERD_ENGINE_TOKENIZER_UNICODE_UTF8_H_
-#define ENCODERD_ENGINE_TOKENIZER_UNICODE_UTF8_H_
+// UTF-8: whether a text is well-formed, where to cut it, code points and back.
+// Pure functions.
+#ifndef ENCODERD_ENGINE_BASE_UTF8_H_
+#define ENCODERD_ENGINE_BASE_UTF8_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -76,6 +78,13 @@ inline int64_t Previous(absl::string_view text, int64_t end) {
   return end;
 }
 
+// The first bytes of `text`, at most `limit`, without a part of a code point at
+// their end.
+inline absl::string_view CutAtCharacter(absl::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  return text.substr(0, Previous(text, static_cast<int64_t>(limit) + 1));
+}
+
 }  // namespace encoderd::utf8
 
-#endif  // ENCODERD_ENGINE_TOKENIZER_UNICODE_UTF8_H_
+#endif  // ENCODERD_ENGINE_BASE_UTF8_H_

@@ -1,0 +1,28 @@
+// The border that no exception passes.
+#ifndef ENCODERD_ENGINE_BASE_CATCH_ALL_H_
+#define ENCODERD_ENGINE_BASE_CATCH_ALL_H_
+
+#include <exception>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace encoderd {
+
+// Runs `body` and returns its status; an exception becomes INTERNAL with its
+// text. Throws only if there is no memory for that text. Thread-safe as `body`
+// is.
+template <typename Body>
+absl::Status CatchAll(const Body& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("exception: ", error.what()));
+  } catch (...) {
+    return absl::InternalError("exception of an unknown type");
+  }
+}
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_BASE_CATCH_ALL_H_

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/finished_rows.h"
-#include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
@@ -17,6 +16,8 @@
 #include "client/cpp/encoderctl/scales_file.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
+#include "client/cpp/encoderctl/texts_of_run.h"
+#include "client/cpp/encoderctl/writer.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {

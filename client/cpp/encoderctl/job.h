@@ -5,13 +5,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "client/cpp/encoderctl/invocation.h"
-#include "client/cpp/encoderctl/progress.h"
-#include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/encoderctl/writer.h"
 
 namespace encoderd::ctl {
@@ -33,21 +29,6 @@ struct Job {
   // is no count of texts that are written.
   bool one_result = false;
 };
-
-// The texts that the command line names. INVALID_ARGUMENT: see TextSource.
-absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
-    const Invocation& invocation);
-// FAILED_PRECONDITION: what to say where there were none.
-absl::Status NoTexts(const Invocation& invocation);
-// Under --on_error=skip: names a bad text, the `skipped`th, up to kMostNamed.
-inline constexpr int64_t kMostNamed = 100;
-void NoteSkipped(const Invocation& invocation, int64_t skipped,
-                 const std::string& name, const absl::Status& error);
-// For a person who is to see how the work goes on; else silent. `before`: see
-// ProgressLine.
-Progress MakeProgress(const Invocation& invocation, double before = 0);
-// Tells a person waiting at a silent terminal what it waits for.
-void ExplainSilence(const Invocation& invocation);
 
 // Opens what the settings name, with calls no larger than the server takes,
 // runs `work`, ends the output, and reports: an error names the line of the

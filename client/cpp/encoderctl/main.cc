@@ -5,8 +5,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <ostream>
 
 #include "client/cpp/encoderctl/encoderctl.h"
+#include "client/cpp/encoderctl/stoppable_write.h"
 
 namespace {
 
@@ -48,14 +50,19 @@ int main(int argc, char** argv) {
   // gRPC's own log lines would precede the error that explains them.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   std::ios::sync_with_stdio(false);
-  encoderd::ctl::Environment environment{std::cin,
-                                         std::cout,
-                                         std::cerr,
-                                         isatty(STDIN_FILENO) == 1,
-                                         isatty(STDOUT_FILENO) == 1,
-                                         isatty(STDERR_FILENO) == 1,
-                                         STDIN_FILENO,
-                                         STDOUT_FILENO,
-                                         ReadVariables()};
+  encoderd::ctl::StoppableBuffer errors(
+      encoderd::ctl::ReopenTerminal(STDERR_FILENO));
+  std::ostream err(&errors);
+  err.tie(&std::cout);  // as of std::cerr
+  encoderd::ctl::Environment environment{
+      std::cin,
+      std::cout,
+      err,
+      isatty(STDIN_FILENO) == 1,
+      isatty(STDOUT_FILENO) == 1,
+      isatty(STDERR_FILENO) == 1,
+      STDIN_FILENO,
+      encoderd::ctl::ReopenTerminal(STDOUT_FILENO),
+      ReadVariables()};
   return encoderd::ctl::RunEncoderctl({argv + 1, argv + argc}, environment);
 }

@@ -1,12 +1,10 @@
 #include "client/cpp/encoderctl/writer.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -16,14 +14,13 @@
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/encoderctl/scales_file.h"
-#include "client/cpp/encoderctl/signals.h"
+#include "client/cpp/encoderctl/stoppable_write.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
 namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
-constexpr int kUnreadMs = 1000;  // so long without room, and nobody reads
 
 }  // namespace
 
@@ -100,25 +97,7 @@ size_t Writer::Put() const {
     out_->flush();
     return *out_ ? buffer_.size() : 0;
   }
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    pollfd room = {descriptor_, POLLOUT, 0};
-    const int ready = poll(&room, 1, kUnreadMs);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) {
-      errno = EINTR;
-      if (StopOnSignal::Signal() != 0) break;
-      continue;
-    }
-    // So much does not block in a pipe that has room.
-    const ssize_t wrote =
-        write(descriptor_, buffer_.data() + done,
-              std::min<size_t>(buffer_.size() - done, PIPE_BUF));
-    if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (wrote <= 0) break;
-    done += static_cast<size_t>(wrote);
-  }
-  return done;
+  return WriteUntilStopped(descriptor_, buffer_);
 }
 
 absl::Status Writer::Flush() {

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -152,6 +153,86 @@ def test_term_leaves_a_slow_reader_what_is_finished(own_fake, tmp_path):
     assert errors == f"encoderctl embed: stopped after {lines} texts\n"
 
 
+def open_terminal():
+    """The ends of a pseudo-terminal: a person's and a program's."""
+    try:
+        return pty.openpty()
+    except OSError as error:
+        pytest.skip(f"this system has no pseudo-terminals: {error}")
+
+
+def has_room(terminal, seconds=0):
+    return bool(select.select([], [terminal], [], seconds)[1])
+
+
+def read_to_end(leader):
+    """What is left, once nobody holds the other end: Linux says so by an
+    error."""
+    output = b""
+    try:
+        while piece := os.read(leader, 1 << 16):
+            output += piece
+    except OSError:
+        pass
+    return output
+
+
+@pytest.mark.parametrize("errors_too", [True, False])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_does_not_wait_for_a_terminal_that_nobody_reads(
+        own_fake, tmp_path, number, errors_too):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\n" * 20000)  # more than a terminal holds
+    leader, follower = open_terminal()
+    try:
+        with subprocess.Popen(
+                [PROGRAMS / "encoderctl", "embed",
+                 f"--target={own_fake.target}", f"--input={texts}"],
+                stdout=follower,
+                stderr=follower if errors_too else subprocess.PIPE) as ctl:
+            try:
+                wait_while_it_runs(ctl, lambda: not has_room(follower))
+                ctl.send_signal(number)
+                assert ctl.wait(timeout=60) == 128 + number
+            finally:
+                ctl.kill()
+            errors = b"" if errors_too else ctl.stderr.read()
+    finally:
+        os.close(follower)
+        lines = read_to_end(leader).count(b"\n")
+        os.close(leader)
+    if not errors_too:
+        assert errors.decode().startswith(
+            f"encoderctl embed: stopped after {lines} texts")
+
+
+def test_a_signal_does_not_wait_to_tell_a_terminal_that_nobody_reads(own_fake):
+    leader, follower = open_terminal()
+    # Another open file: where this one does not block, the program's may.
+    filler = os.open(os.ttyname(follower),
+                     os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        with subprocess.Popen(
+                [PROGRAMS / "encoderctl", "embed",
+                 f"--target={own_fake.target}", "--progress=never"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=follower) as ctl:
+            try:
+                ctl.stdin.write(b"one\n")
+                ctl.stdin.flush()
+                assert ctl.stdout.readline()  # it works, and waits for texts
+                while has_room(filler, seconds=0.2):
+                    os.write(filler, b"x" * 1024)
+                ctl.send_signal(signal.SIGTERM)
+                assert ctl.wait(timeout=60) == 128 + signal.SIGTERM
+            finally:
+                ctl.kill()
+    finally:
+        os.close(filler)
+        os.close(follower)
+        os.close(leader)
+
+
 def test_ctrl_c_does_not_wait_for_a_server_that_never_answers(own_fake):
     with subprocess.Popen(
             [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
@@ -211,10 +292,7 @@ def test_the_port_of_metrics_is_named_as_such(model_folder):
 
 
 def test_a_terminal_shows_progress(fake):
-    try:
-        leader, follower = pty.openpty()
-    except OSError as error:
-        pytest.skip(f"this system has no pseudo-terminals: {error}")
+    leader, follower = open_terminal()
     shown = []
 
     def watch():

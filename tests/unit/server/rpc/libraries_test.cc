@@ -32,6 +32,7 @@ TEST(LibrariesTest, TheExperimentsOfTheEnvironmentStayAndOneIsOff) {
 
 TEST(LibrariesTest, AMessageOfGrpcIsALineOfTheLog) {
   PrepareLibraries();
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as gRPC does when it starts
   ::testing::internal::CaptureStderr();
   gpr_log(GPR_ERROR, "two\n%s", "lines");
   EXPECT_THAT(

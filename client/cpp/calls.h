@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/cpp/client_settings.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
@@ -36,6 +37,7 @@ struct Call {
   grpc::Status status;
   std::unique_ptr<SteadyNotification> done;  // of the last attempt
   absl::Time deadline;                       // of all attempts
+  int attempts = 0;
   absl::Status passing;  // why the attempt before was refused
   Cut cut;               // which inputs of the caller's list it is about
   absl::Time due = absl::InfiniteFuture();  // once refused: the next attempt
@@ -60,6 +62,8 @@ struct CallOptions {
   std::function<bool()> ready = nullptr;
   // See ClientOptions; the list's answers must tell one model from another.
   std::function<bool(const absl::Status&)> await_return = nullptr;
+  // gRPC itself sends a longer request once (RetryBufferBytes).
+  int64_t retry_buffer_bytes = settings::kRetryBufferBytes;
 };
 
 inline constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
@@ -88,6 +92,11 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
     if (call->due == absl::InfiniteFuture()) {
       const absl::Status result = call->Result();
       auto pause = RetryPause(result, call->deadline);
+      if (!pause.has_value() && !result.ok() &&
+          static_cast<int64_t>(call->request.ByteSizeLong()) >
+              options.retry_buffer_bytes) {
+        pause = LongRequestPause(result, call->attempts, call->deadline);
+      }
       if (!pause.has_value() && options.await_return != nullptr) {
         pause = ReturnPause(result, call->deadline);
         // Before any answer the first call decides, and others wait for that.
@@ -138,6 +147,7 @@ absl::Status RunCalls(
     if (call->awaits_return) context->set_wait_for_ready(true);
     call->done = std::make_unique<SteadyNotification>();
     call->context = std::move(context);
+    ++call->attempts;
     try {
       start(call);
     } catch (...) {

@@ -80,6 +80,15 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
 std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline);
 
+// The pause after attempt `attempt`, from 1 on, of a request that is too long
+// for gRPC to send it again (RetryBufferBytes): the same attempts and pauses as
+// service_config.json has gRPC make of others. Nothing of an error that stays,
+// such as a size that the server does not take, after the last attempt, or
+// where `deadline` comes first.
+std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
+                                               int attempt,
+                                               absl::Time deadline);
+
 // What to say of a call: the deadline that passed during a further attempt
 // explains less than `passing`, why the attempt before was refused. A deadline
 // that the server itself explains is left as it is.

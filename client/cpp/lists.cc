@@ -1,8 +1,11 @@
 // The list methods of Client: cut, keep in flight, hand over in order.
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/calls.h"
+#include "client/cpp/channel.h"
 #include "client/cpp/client.h"
 #include "client/cpp/requests.h"
 #include "client/cpp/same_model.h"
@@ -31,12 +34,12 @@ CheckedSource Unchecked(InputSource source) {
 
 CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter,
                    bool per_input) {
-  return {options.calls_in_flight,
-          options.timeout,
-          options.stop,
-          per_input,
-          [&cutter] { return cutter.Ready(); },
-          options.await_return};
+  return {options.calls_in_flight, options.timeout, options.stop, per_input,
+          [&cutter] { return cutter.Ready(); }, options.await_return,
+          // A caller's own service config says how often a call is made.
+          options.service_config_json.empty()
+              ? int64_t{RetryBufferBytes(options)}
+              : std::numeric_limits<int64_t>::max()};
 }
 
 absl::Status CheckEncoding(v1::Encoding encoding) {

@@ -7,7 +7,8 @@
 // refused, or that expired in it, are resent after a pause. Memory is that of
 // the window. A bad input loses only its own answer, as does an input that is
 // too large for the server by itself. A call that is too large as a whole, or
-// has more inputs than the server takes, is resent in halves.
+// has more inputs than the server takes, is resent in halves; after the latter,
+// calls have as many inputs as the server takes.
 // Client::EmbedBulk (client.h) does this; this header has its types.
 #ifndef ENCODERD_CLIENT_CPP_BULK_H_
 #define ENCODERD_CLIENT_CPP_BULK_H_

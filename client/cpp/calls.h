@@ -62,6 +62,9 @@ struct CallOptions {
   std::function<bool()> ready = nullptr;
   // See ClientOptions; the list's answers must tell one model from another.
   std::function<bool(const absl::Status&)> await_return = nullptr;
+  // Told of a refusal (TOO_MANY_INPUTS) of a call of `inputs`, so that `make`
+  // fills later ones with fewer. Null: nobody.
+  std::function<void(const absl::Status&, int64_t inputs)> take_fewer = nullptr;
   // gRPC itself sends a longer request once (RetryBufferBytes).
   int64_t retry_buffer_bytes = settings::kRetryBufferBytes;
 };
@@ -116,6 +119,21 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
   }
 }
 
+// Replaces the call at the front by two of half its inputs each, which have yet
+// to begin.
+template <typename OneCall>
+void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
+  const std::unique_ptr<OneCall> whole = std::move(window->front());
+  window->pop_front();
+  auto first = std::make_unique<OneCall>();
+  auto second = std::make_unique<OneCall>();
+  second->cut = SplitInHalves(&whole->cut, &whole->request, &second->request);
+  first->cut = std::move(whole->cut);
+  first->request.Swap(&whole->request);
+  window->push_front(std::move(second));
+  window->push_front(std::move(first));
+}
+
 // Sleeps; false: it was stopped.
 [[nodiscard]] inline bool SleepUnlessStopped(
     absl::Duration pause, const std::function<bool()>& stop) {
@@ -132,9 +150,11 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
 //   start:  begins an attempt of the call; its end notifies call.done
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
-// turn. The first error in the list's order, of a call or finish, is returned;
-// all calls still in flight are then cancelled and waited for. What came before
-// it has been finished. CANCELLED if it was stopped.
+// turn. One with more inputs than the server takes is made again in halves,
+// when its turn comes; a few calls more than max_in_flight may then be in
+// flight. The first error in the list's order, of a call or finish, is
+// returned; all calls still in flight are then cancelled and waited for. What
+// came before it has been finished. CANCELLED if it was stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,
@@ -164,6 +184,13 @@ absl::Status RunCalls(
       if (call->done != nullptr) call->done->WaitForNotification();
     }
   });
+  const auto begin = [&](OneCall* call) {
+    call->deadline = SteadyNow() + options.timeout;
+    if (!call->request.inputs().empty()) return attempt(call);
+    call->done = std::make_unique<SteadyNotification>();
+    call->done->Notify();
+    call->final = true;
+  };
   bool more = true, answered = false;
   absl::Status result;
   while (result.ok()) {
@@ -181,15 +208,8 @@ absl::Status RunCalls(
         more = false;
         break;
       }
-      call->deadline = SteadyNow() + options.timeout;
       window.push_back(std::move(call));
-      if (!window.back()->request.inputs().empty()) {
-        attempt(window.back().get());
-      } else {
-        window.back()->done = std::make_unique<SteadyNotification>();
-        window.back()->done->Notify();
-        window.back()->final = true;
-      }
+      begin(window.back().get());
     }
     if (window.empty()) break;
     OneCall& front = *window.front();
@@ -211,6 +231,15 @@ absl::Status RunCalls(
     }
     if (!front.final) continue;
     result = front.Result();
+    const auto inputs = static_cast<int64_t>(front.cut.sent_as.size());
+    if (inputs > 1 && GetReason(result) == kTooManyInputs) {
+      if (options.take_fewer != nullptr) options.take_fewer(result, inputs);
+      SplitFront(&window);
+      begin(window[0].get());
+      begin(window[1].get());
+      result = absl::OkStatus();
+      continue;
+    }
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       result = NameTooLarge(result, front.cut, bytes);

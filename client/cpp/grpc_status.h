@@ -48,6 +48,7 @@ absl::Status CheckCount(int64_t results, int64_t sent);
 absl::Status CheckCount(int64_t results, const Cut& cut);
 
 inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";
+inline constexpr char kTooManyInputs[] = "TOO_MANY_INPUTS";
 
 // Whether gRPC itself refused a request of `bytes` for its size. It names the
 // size; no ErrorInfo comes with it, and the server has not seen the request.

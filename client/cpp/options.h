@@ -25,9 +25,9 @@ inline constexpr char kDefaultTarget[] = "localhost:8400";
 // client/client_settings.json.
 struct ClientOptions {
   // Inputs of one call at most. Larger calls cost less for each text, but the
-  // first answer comes later. A list method whose calls exceed the server's own
-  // limit, Model.max_inputs_per_request, ends with TOO_MANY_INPUTS; EmbedBulk
-  // sends fewer.
+  // first answer comes later. Where they exceed the server's own limit,
+  // Model.max_inputs_per_request, their inputs are sent again in smaller calls,
+  // and later calls are no larger than it takes.
   int texts_per_call = settings::kTextsPerCall;
   // The same for Encode, whose answers are as large as their tokens.
   int texts_per_encode_call = settings::kTextsPerEncodeCall;

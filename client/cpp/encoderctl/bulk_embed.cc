@@ -1,6 +1,5 @@
 #include "client/cpp/encoderctl/bulk_embed.h"
 
-#include <algorithm>
 #include <deque>
 #include <filesystem>
 
@@ -64,7 +63,6 @@ class BulkRun {
     layout_ = LayoutOf(choices_.embed.encoding,
                        asked > 0 ? asked : model.dimensions());
     scales_path_ = ScalesPathOf(output);
-    most_texts_ = static_cast<int>(model.max_inputs_per_request());
     absl::Status status = lock_.Take(output);
     if (!status.ok()) return status;
     resume_path_ = ResumePathOf(output);
@@ -164,9 +162,6 @@ class BulkRun {
     client::BulkOptions options;
     options.first_input = done_;
     options.texts_per_call = invocation_.settings.batch_size;
-    if (most_texts_ > 0) {
-      options.texts_per_call = std::min(options.texts_per_call, most_texts_);
-    }
     options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };
@@ -324,9 +319,8 @@ class BulkRun {
   std::unique_ptr<RowFile> marks_;   // null: nor its mark
   std::deque<std::string> pending_;  // marks of texts that were not answered
   int64_t done_ = 0;                 // rows of the output
-  int most_texts_ = 0;   // of one request, as the server has it; 0: not known
-  int64_t before_ = 0;   // rows of earlier runs
-  int64_t skipped_ = 0;  // of all rows
+  int64_t before_ = 0;               // rows of earlier runs
+  int64_t skipped_ = 0;              // of all rows
   LongTexts long_texts_;
   int64_t bad_line_ = -1;
   bool broken_input_ = false;  // nothing behind the last text can be read

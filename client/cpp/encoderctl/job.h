@@ -49,11 +49,10 @@ Progress MakeProgress(const Invocation& invocation, double before = 0);
 // Tells a person waiting at a silent terminal what it waits for.
 void ExplainSilence(const Invocation& invocation);
 
-// Opens what the settings name, with calls no larger than the server takes,
-// runs `work`, ends the output, and reports: an error names the line of the
-// input that is to blame. While the input is silent, results are written as
-// they come. Ctrl-C ends the work; what was written before stays. Returns the
-// exit code.
+// Opens what the settings name, runs `work`, ends the output, and reports: an
+// error names the line of the input that is to blame. While the input is
+// silent, results are written as they come. Ctrl-C ends the work; what was
+// written before stays. Returns the exit code.
 int RunJob(const Invocation& invocation,
            const std::function<absl::Status(Job& job)>& work);
 

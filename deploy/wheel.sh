@@ -36,7 +36,7 @@ for program in encoderd encoderctl; do
 done
 # A copy, so that nothing that is left of another build gets in.
 cp -R proto LICENSE "$work/"
-cp client/service_config.json "$work/client/"
+cp client/client_settings.json client/service_config.json "$work/client/"
 (cd client/python && cp -R pyproject.toml setup.py README.md encoderd \
   encoderd_programs "$work/client/python/")
 

@@ -49,7 +49,7 @@ bool WorthAnotherTry(const absl::Status& status) {
 // Whether fewer inputs may pass.
 bool AsksForLess(const absl::Status& status) {
   const std::string reason = GetReason(status);
-  return reason == kRequestTooLarge || reason == "TOO_MANY_INPUTS";
+  return reason == kRequestTooLarge || reason == kTooManyInputs;
 }
 
 class Work {
@@ -255,26 +255,9 @@ class Work {
       pending->answered = true;
       return;
     }
-    const int64_t kept = inputs / 2;
+    if (GetReason(error) == kTooManyInputs) cutter_.TakeFewer(error, inputs);
     auto rest = std::make_unique<Pending>();
-    rest->request = blank_;
-    rest->cut.first_input = pending->cut.first_input + kept;
-    v1::EmbedRequest first = blank_;
-    for (int64_t i = 0; i < inputs; ++i) {
-      int& at = pending->cut.sent_as[i];
-      v1::EmbedRequest& into = i < kept ? first : rest->request;
-      if (at >= 0) {
-        const int moved = into.inputs_size();
-        into.add_inputs()->Swap(pending->request.mutable_inputs(at));
-        at = moved;
-      }
-      if (i < kept) continue;
-      rest->cut.sent_as.push_back(at);
-      rest->cut.errors.push_back(pending->cut.errors[i]);
-    }
-    pending->cut.sent_as.resize(kept);
-    pending->cut.errors.resize(kept);
-    pending->request.Swap(&first);
+    rest->cut = SplitInHalves(&pending->cut, &pending->request, &rest->request);
     pending->sent = false;
     Prepare(pending);
     Prepare(rest.get());

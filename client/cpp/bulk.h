@@ -7,7 +7,8 @@
 // refused, or that expired in it, are resent after a pause. Memory is that of
 // the window. A bad input loses only its own answer, as does an input that is
 // too large for the server by itself. A call that is too large as a whole, or
-// has more inputs than the server takes, is resent in halves.
+// has more inputs than the server takes, is resent in halves; after the latter,
+// calls have as many inputs as the server takes.
 // Client::EmbedBulk (client.h) does this; this header has its types.
 #ifndef ENCODERD_CLIENT_CPP_BULK_H_
 #define ENCODERD_CLIENT_CPP_BULK_H_
@@ -20,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/client_settings.h"
 #include "client/cpp/inputs.h"
 #include "encoderd/v1/encoder.pb.h"
 
@@ -31,15 +33,18 @@ inline constexpr int kMostCallsInFlight = 64;
 // How the work is sent. A request of the stream is called a call, as in
 // ClientOptions, whose sizes and timeout do not count here.
 struct BulkOptions {
-  int64_t first_input = 0;           // place of the source's first in the list
-  int texts_per_call = 64;           // inputs of one call at most
-  int64_t bytes_per_call = 1 << 20;  // of text, after which it is closed
-  int calls_in_flight = 16;          // kMostCallsInFlight at most
+  int64_t first_input = 0;  // place of the source's first in the list
+  // Inputs of one call at most.
+  int texts_per_call = settings::kTextsPerCall;
+  // Bytes of text after which a call is closed.
+  int64_t bytes_per_call = settings::kBytesPerCall;
+  // kMostCallsInFlight at most.
+  int calls_in_flight = settings::kStreamCallsInFlight;
   // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
   // answered for so long, reconnecting included. What source and sink take, and
   // time in which the process was stopped, does not count. InfiniteDuration: no
   // limit.
-  absl::Duration patience = absl::Seconds(60);
+  absl::Duration patience = settings::kTimeout;
   // Asked after each input, and some ten times per second while waiting for the
   // server; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;

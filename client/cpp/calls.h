@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/cpp/client_settings.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
@@ -36,6 +37,7 @@ struct Call {
   grpc::Status status;
   std::unique_ptr<SteadyNotification> done;  // of the last attempt
   absl::Time deadline;                       // of all attempts
+  int attempts = 0;
   absl::Status passing;  // why the attempt before was refused
   Cut cut;               // which inputs of the caller's list it is about
   absl::Time due = absl::InfiniteFuture();  // once refused: the next attempt
@@ -60,6 +62,11 @@ struct CallOptions {
   std::function<bool()> ready = nullptr;
   // See ClientOptions; the list's answers must tell one model from another.
   std::function<bool(const absl::Status&)> await_return = nullptr;
+  // Told of a refusal (TOO_MANY_INPUTS) of a call of `inputs`, so that `make`
+  // fills later ones with fewer. Null: nobody.
+  std::function<void(const absl::Status&, int64_t inputs)> take_fewer = nullptr;
+  // gRPC itself sends a longer request once (RetryBufferBytes).
+  int64_t retry_buffer_bytes = settings::kRetryBufferBytes;
 };
 
 inline constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
@@ -88,6 +95,11 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
     if (call->due == absl::InfiniteFuture()) {
       const absl::Status result = call->Result();
       auto pause = RetryPause(result, call->deadline);
+      if (!pause.has_value() && !result.ok() &&
+          static_cast<int64_t>(call->request.ByteSizeLong()) >
+              options.retry_buffer_bytes) {
+        pause = LongRequestPause(result, call->attempts, call->deadline);
+      }
       if (!pause.has_value() && options.await_return != nullptr) {
         pause = ReturnPause(result, call->deadline);
         // Before any answer the first call decides, and others wait for that.
@@ -107,6 +119,21 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
   }
 }
 
+// Replaces the call at the front by two of half its inputs each, which have yet
+// to begin.
+template <typename OneCall>
+void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
+  const std::unique_ptr<OneCall> whole = std::move(window->front());
+  window->pop_front();
+  auto first = std::make_unique<OneCall>();
+  auto second = std::make_unique<OneCall>();
+  second->cut = SplitInHalves(&whole->cut, &whole->request, &second->request);
+  first->cut = std::move(whole->cut);
+  first->request.Swap(&whole->request);
+  window->push_front(std::move(second));
+  window->push_front(std::move(first));
+}
+
 // Sleeps; false: it was stopped.
 [[nodiscard]] inline bool SleepUnlessStopped(
     absl::Duration pause, const std::function<bool()>& stop) {
@@ -123,9 +150,11 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
 //   start:  begins an attempt of the call; its end notifies call.done
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
-// turn. The first error in the list's order, of a call or finish, is returned;
-// all calls still in flight are then cancelled and waited for. What came before
-// it has been finished. CANCELLED if it was stopped.
+// turn. One with more inputs than the server takes is made again in halves,
+// when its turn comes; a few calls more than max_in_flight may then be in
+// flight. The first error in the list's order, of a call or finish, is
+// returned; all calls still in flight are then cancelled and waited for. What
+// came before it has been finished. CANCELLED if it was stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,
@@ -138,6 +167,7 @@ absl::Status RunCalls(
     if (call->awaits_return) context->set_wait_for_ready(true);
     call->done = std::make_unique<SteadyNotification>();
     call->context = std::move(context);
+    ++call->attempts;
     try {
       start(call);
     } catch (...) {
@@ -154,6 +184,13 @@ absl::Status RunCalls(
       if (call->done != nullptr) call->done->WaitForNotification();
     }
   });
+  const auto begin = [&](OneCall* call) {
+    call->deadline = SteadyNow() + options.timeout;
+    if (!call->request.inputs().empty()) return attempt(call);
+    call->done = std::make_unique<SteadyNotification>();
+    call->done->Notify();
+    call->final = true;
+  };
   bool more = true, answered = false;
   absl::Status result;
   while (result.ok()) {
@@ -171,15 +208,8 @@ absl::Status RunCalls(
         more = false;
         break;
       }
-      call->deadline = SteadyNow() + options.timeout;
       window.push_back(std::move(call));
-      if (!window.back()->request.inputs().empty()) {
-        attempt(window.back().get());
-      } else {
-        window.back()->done = std::make_unique<SteadyNotification>();
-        window.back()->done->Notify();
-        window.back()->final = true;
-      }
+      begin(window.back().get());
     }
     if (window.empty()) break;
     OneCall& front = *window.front();
@@ -201,6 +231,15 @@ absl::Status RunCalls(
     }
     if (!front.final) continue;
     result = front.Result();
+    const auto inputs = static_cast<int64_t>(front.cut.sent_as.size());
+    if (inputs > 1 && GetReason(result) == kTooManyInputs) {
+      if (options.take_fewer != nullptr) options.take_fewer(result, inputs);
+      SplitFront(&window);
+      begin(window[0].get());
+      begin(window[1].get());
+      result = absl::OkStatus();
+      continue;
+    }
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       result = NameTooLarge(result, front.cut, bytes);

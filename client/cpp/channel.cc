@@ -4,11 +4,15 @@
 #include <grpcpp/support/client_interceptor.h>
 #include <grpcpp/support/interceptor.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/access.h"
+#include "client/cpp/client_settings.h"
 #include "client/cpp/handshake.h"
 #include "client/cpp/loopback.h"
 
@@ -73,6 +77,13 @@ class InterceptorFactory
 };
 
 }  // namespace
+
+int RetryBufferBytes(const ClientOptions& options) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();  // as gRPC has it
+  return static_cast<int>(
+      std::max(settings::kRetryBufferBytes,
+               2 * std::min(options.bytes_per_call, kMost / 2)));
+}
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     const std::string& target, const ClientOptions& options,

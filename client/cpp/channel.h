@@ -14,6 +14,11 @@
 
 namespace encoderd::client {
 
+// The longest request that gRPC itself sends again: that of a call which
+// several inputs of options.bytes_per_call fill, at least
+// settings::kRetryBufferBytes.
+int RetryBufferBytes(const ClientOptions& options);
+
 // Reads the files of `options` and makes a channel that encrypts and carries
 // the token as they say. Nothing is dialed. INVALID_ARGUMENT as ReadAccess.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(

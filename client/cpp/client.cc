@@ -21,10 +21,6 @@
 namespace encoderd::client {
 namespace {
 
-// A request longer than this is sent once and never again; gRPC's own limit
-// (256 KiB) is less than a full call.
-constexpr int kRetryBufferBytes = 16 << 20;
-
 absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low) {
   if (value >= low) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -78,12 +74,14 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
                                      : options.service_config_json);
   arguments.SetMaxReceiveMessageSize(options.max_answer_bytes);
   arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kRetryBufferBytes);
-  // A server that was restarted is found again soon. The least is the time for
-  // one attempt to connect: TCP, TLS and HTTP/2 take several round trips.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE,
+                   RetryBufferBytes(options));
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                   settings::kInitialReconnectBackoffMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   settings::kMinReconnectBackoffMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   settings::kMaxReconnectBackoffMs);
   // One that is gone without a word is noticed.
   const int keepalive_ms = ToMilliseconds(options.keepalive_time);
   const int ping_timeout_ms = std::max(1, keepalive_ms / 2);

@@ -10,6 +10,7 @@
 #include "client/cpp/error.h"
 #include "client/cpp/steady_time.h"
 #include "google/rpc/error_details.pb.h"
+#include "service_config.h"
 
 namespace encoderd::client {
 namespace {
@@ -190,6 +191,27 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
     return std::nullopt;  // a server that leaves: see ReturnPause
   }
   return IfBefore(deadline, *details->retry_delay);
+}
+
+std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
+                                               int attempt,
+                                               absl::Time deadline) {
+  const auto details = GetErrorDetails(status);
+  // Without details it is gRPC's own, of a message that is too large.
+  const bool full = absl::IsResourceExhausted(status) && details.has_value();
+  if ((!absl::IsUnavailable(status) && !full) || attempt >= kMostAttempts) {
+    return std::nullopt;
+  }
+  if (details.has_value() && details->retry_delay.has_value()) {
+    return IfBefore(deadline, *details->retry_delay);
+  }
+  absl::Duration pause, longest;
+  if (!absl::ParseDuration(kFirstBackoff, &pause) ||
+      !absl::ParseDuration(kLongestBackoff, &longest)) {
+    return std::nullopt;
+  }
+  for (int i = 1; i < attempt; ++i) pause *= kBackoffMultiplier;
+  return IfBefore(deadline, std::min(pause, longest));
 }
 
 absl::Status AfterRetries(const absl::Status& status,

@@ -48,6 +48,7 @@ absl::Status CheckCount(int64_t results, int64_t sent);
 absl::Status CheckCount(int64_t results, const Cut& cut);
 
 inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";
+inline constexpr char kTooManyInputs[] = "TOO_MANY_INPUTS";
 
 // Whether gRPC itself refused a request of `bytes` for its size. It names the
 // size; no ErrorInfo comes with it, and the server has not seen the request.
@@ -79,6 +80,15 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
 // comes first.
 std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline);
+
+// The pause after attempt `attempt`, from 1 on, of a request that is too long
+// for gRPC to send it again (RetryBufferBytes): the same attempts and pauses as
+// service_config.json has gRPC make of others. Nothing of an error that stays,
+// such as a size that the server does not take, after the last attempt, or
+// where `deadline` comes first.
+std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
+                                               int attempt,
+                                               absl::Time deadline);
 
 // What to say of a call: the deadline that passed during a further attempt
 // explains less than `passing`, why the attempt before was refused. A deadline

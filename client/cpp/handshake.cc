@@ -34,8 +34,8 @@ bool IsWithoutConnection(const grpc::Status& status) {
 using Fault = ConnectionFault;
 
 // Words of gRPC or of its TLS library, in lower case with blanks for '_', and
-// what they mean to the caller. The first that fits counts.
-// "$0" is the target.
+// what they mean to the caller. The first that fits counts. "$0" is the target.
+// tests/support/connection_errors.txt has them as they are said.
 struct Explanation {
   enum Client { kPlain, kTls, kAny };
   Client client;
@@ -102,6 +102,7 @@ constexpr Explanation kExplanations[] = {
      Fault::kUnreachable},
     {Explanation::kAny, "connection timed out", kUnreachable,
      Fault::kUnreachable},
+    {Explanation::kAny, "host is down", kUnreachable, Fault::kUnreachable},
     {Explanation::kTls, "handshake read failed", kEndedHandshake},
     {Explanation::kTls, "certificate has expired", kExpired},
     {Explanation::kTls, "certificate is not yet valid", kNotYetValid},
@@ -115,10 +116,16 @@ constexpr Explanation kExplanations[] = {
     {Explanation::kTls, "alpn", kNoGrpc},
     {Explanation::kTls, "socket closed", kMaybeOwnCertificate},
     {Explanation::kTls, "connection reset", kMaybeOwnCertificate},
+    {Explanation::kTls, "broken pipe", kMaybeOwnCertificate},
+    {Explanation::kTls, "endpoint closing", kMaybeOwnCertificate},
     {Explanation::kTls, "endpoint read failed", kMaybeOwnCertificate},
+    {Explanation::kTls, "unwrap failed", kMaybeOwnCertificate},
     {Explanation::kPlain, "socket closed", kMaybeTls},
-    {Explanation::kPlain, "endpoint read failed", kMaybeTls},
     {Explanation::kPlain, "connection reset", kMaybeTls},
+    {Explanation::kPlain, "broken pipe", kMaybeTls},
+    {Explanation::kPlain, "endpoint closing", kMaybeTls},
+    {Explanation::kPlain, "endpoint read failed", kMaybeTls},
+    {Explanation::kPlain, "unwrap failed", kMaybeTls},
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "client/cpp/inputs.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
 #include "client/cpp/utf8.h"
@@ -58,7 +60,7 @@ Cut InputCutter::Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
   Cut cut;
   cut.first_input = index_;
   int64_t bytes = 0;
-  while (static_cast<int>(cut.sent_as.size()) < max_inputs_ &&
+  while (static_cast<int64_t>(cut.sent_as.size()) < max_inputs_ &&
          bytes < max_bytes_ && (cut.sent_as.empty() || Ready()) && Read()) {
     if (refused_.ok()) {
       const auto size = static_cast<int64_t>(input_.ByteSizeLong());
@@ -74,6 +76,20 @@ Cut InputCutter::Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
     ++index_;
   }
   return cut;
+}
+
+void InputCutter::TakeFewer(const absl::Status& refusal, int64_t inputs) {
+  int64_t fewer = inputs / 2;
+  const auto details = GetErrorDetails(refusal);
+  if (details.has_value()) {
+    const auto found = details->metadata.find("limit");
+    int64_t limit = 0;
+    if (found != details->metadata.end() &&
+        absl::SimpleAtoi(found->second, &limit) && limit < inputs) {
+      fewer = limit;
+    }
+  }
+  max_inputs_ = std::min(max_inputs_, std::max<int64_t>(fewer, 1));
 }
 
 }  // namespace encoderd::client

@@ -37,6 +37,34 @@ struct Cut {
   std::vector<absl::Status> errors;  // of each: why it was not sent; else OK
 };
 
+// Makes two calls of one of several inputs: moves the second half of them from
+// `request` to `rest`, which gets the other fields as they are, and from `cut`
+// to the Cut that is returned.
+template <typename Request>
+Cut SplitInHalves(Cut* cut, Request* request, Request* rest) {
+  google::protobuf::RepeatedPtrField<v1::Input> inputs;
+  inputs.Swap(request->mutable_inputs());
+  *rest = *request;
+  const size_t kept = cut->sent_as.size() / 2;
+  Cut second;
+  second.first_input = cut->first_input + static_cast<int64_t>(kept);
+  for (size_t i = 0; i < cut->sent_as.size(); ++i) {
+    int& at = cut->sent_as[i];
+    if (at >= 0) {
+      Request* into = i < kept ? request : rest;
+      const int moved = into->inputs_size();
+      into->add_inputs()->Swap(inputs.Mutable(at));
+      at = moved;
+    }
+    if (i < kept) continue;
+    second.sent_as.push_back(at);
+    second.errors.push_back(cut->errors[i]);
+  }
+  cut->sent_as.resize(kept);
+  cut->errors.resize(kept);
+  return second;
+}
+
 // Cuts a source into calls of at most `max_inputs` inputs and about `max_bytes`
 // bytes of text. An input of that size or more travels alone, so that a call
 // that is too large names it.
@@ -60,6 +88,10 @@ class InputCutter {
   // Waits for the first input only.
   Cut Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs);
 
+  // Later calls have fewer inputs than the server refused with `refusal`
+  // (TOO_MANY_INPUTS) in a call of `inputs`: as many as it says that it takes.
+  void TakeFewer(const absl::Status& refusal, int64_t inputs);
+
   // Whether Next would not wait.
   bool Ready() const {
     return held_ || ended_ || ready_ == nullptr || ready_();
@@ -75,7 +107,7 @@ class InputCutter {
 
   CheckedSource source_;
   const std::function<bool()> ready_;
-  const int max_inputs_;
+  int64_t max_inputs_;
   const int64_t max_bytes_;
   const bool per_input_;
   int64_t index_;  // of the input that is read next

@@ -1,8 +1,11 @@
 // The list methods of Client: cut, keep in flight, hand over in order.
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/calls.h"
+#include "client/cpp/channel.h"
 #include "client/cpp/client.h"
 #include "client/cpp/requests.h"
 #include "client/cpp/same_model.h"
@@ -29,14 +32,17 @@ CheckedSource Unchecked(InputSource source) {
   };
 }
 
-CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter,
+CallOptions SendAs(const ClientOptions& options, InputCutter* cutter,
                    bool per_input) {
-  return {options.calls_in_flight,
-          options.timeout,
-          options.stop,
-          per_input,
-          [&cutter] { return cutter.Ready(); },
-          options.await_return};
+  return {options.calls_in_flight, options.timeout, options.stop, per_input,
+          [cutter] { return cutter->Ready(); }, options.await_return,
+          [cutter](const absl::Status& refusal, int64_t inputs) {
+            cutter->TakeFewer(refusal, inputs);
+          },
+          // A caller's own service config says how often a call is made.
+          options.service_config_json.empty()
+              ? int64_t{RetryBufferBytes(options)}
+              : std::numeric_limits<int64_t>::max()};
 }
 
 absl::Status CheckEncoding(v1::Encoding encoding) {
@@ -65,7 +71,7 @@ absl::Status Client::EmbedEach(
   InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call, per_input);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-      SendAs(options_, cutter, per_input),
+      SendAs(options_, &cutter, per_input),
       [&](v1::EmbedRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -111,7 +117,7 @@ absl::Status Client::EncodeEach(
                      options_.texts_per_encode_call, options_.bytes_per_call,
                      per_input);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
-      SendAs(options_, cutter, per_input),
+      SendAs(options_, &cutter, per_input),
       [&](v1::EncodeRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -164,7 +170,7 @@ absl::Status Client::TokenizeEach(
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
   InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call, /*per_input=*/false);
-  CallOptions send = SendAs(options_, cutter, /*per_input=*/false);
+  CallOptions send = SendAs(options_, &cutter, /*per_input=*/false);
   send.await_return = nullptr;  // answers do not tell one model from another
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(

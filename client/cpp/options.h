@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/cpp/client_settings.h"
 #include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::client {
@@ -20,29 +21,31 @@ namespace encoderd::client {
 // Where a server listens unless told otherwise.
 inline constexpr char kDefaultTarget[] = "localhost:8400";
 
+// Defaults from settings:: are those of every client here:
+// client/client_settings.json.
 struct ClientOptions {
   // Inputs of one call at most. Larger calls cost less for each text, but the
-  // first answer comes later. A list method whose calls exceed the server's own
-  // limit, Model.max_inputs_per_request, ends with TOO_MANY_INPUTS; EmbedBulk
-  // sends fewer.
-  int texts_per_call = 64;
+  // first answer comes later. Where they exceed the server's own limit,
+  // Model.max_inputs_per_request, their inputs are sent again in smaller calls,
+  // and later calls are no larger than it takes.
+  int texts_per_call = settings::kTextsPerCall;
   // The same for Encode, whose answers are as large as their tokens.
-  int texts_per_encode_call = 4;
+  int texts_per_encode_call = settings::kTextsPerEncodeCall;
   // A call is also closed once it carries this many bytes of text, so that it
   // stays under the server's message limit.
-  int64_t bytes_per_call = 1 << 20;
+  int64_t bytes_per_call = settings::kBytesPerCall;
   // Calls of one list in flight at the same time. More calls hide a longer
   // network latency, but take more memory and room in the server's queue.
-  int calls_in_flight = 8;
+  int calls_in_flight = settings::kCallsInFlight;
   // Time for one call, its retries and the wait for a server that is loading
   // its model included; not for the whole list. InfiniteDuration: no limit.
-  absl::Duration timeout = absl::Seconds(60);
+  absl::Duration timeout = settings::kTimeout;
   // While a call waits and nothing has come over its connection for this long,
   // the server is pinged; if nothing comes for half as long again, the
   // connection is closed, and what waited for it fails with UNAVAILABLE and is
   // made again. An encoderd server allows a ping every 5 s. InfiniteDuration:
   // no pings.
-  absl::Duration keepalive_time = absl::Seconds(20);
+  absl::Duration keepalive_time = settings::kKeepaliveTime;
   // Asked ten times per second while a list waits for answers, or any call for
   // a server that loads its model or is full; true ends it with CANCELLED,
   // calls in flight included. Null: never.
@@ -57,7 +60,7 @@ struct ClientOptions {
   // far are sent, and answers are returned as they arrive. Null: always.
   std::function<bool()> ready;
   // The largest answer that is accepted, in bytes.
-  int max_answer_bytes = 256 << 20;
+  int max_answer_bytes = settings::kMaxAnswerBytes;
   // How calls are spread over addresses and tried again: a gRPC service
   // config. Empty: the one of service_config.h, for the name localhost with
   // pick_first instead of round_robin.

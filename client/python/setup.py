@@ -1,7 +1,7 @@
 """Generates the messages of the contract while the package is built.
 
-encoder.proto, service_config.json and LICENSE stand elsewhere in the
-repository, once for all languages. A source distribution carries copies, so
+encoder.proto, service_config.json, client_settings.json and LICENSE stand
+elsewhere in the repository, once for all languages. A source distribution carries copies, so
 that it builds on its own. Nothing generated is kept in the source tree, but for
 an editable install.
 
@@ -29,7 +29,7 @@ PROTO = "encoderd/v1/encoder.proto"
 IMPORTED = "google/rpc/status.proto"
 # google/protobuf/*.proto come with protoc.
 WELL_KNOWN = pathlib.Path(grpc_tools.__file__).parent / "_proto"
-CONFIG = "service_config.json"
+CONFIGS = ("service_config.json", "client_settings.json")
 LICENSE = "LICENSE"
 PROGRAMS = os.environ.get("ENCODERD_PROGRAMS")
 NAMES = ("encoderd", "encoderctl")
@@ -43,14 +43,14 @@ def first_with(name, folders):
 
 
 PROTO_ROOT = first_with(PROTO, [HERE / "proto", HERE.parent.parent / "proto"])
-CONFIG_ROOT = first_with(CONFIG, [HERE, HERE.parent])
+CONFIG_ROOT = first_with(CONFIGS[0], [HERE, HERE.parent])
 # In a checkout, a LICENSE here is what a build that was killed left.
 IS_SDIST = (HERE / "PKG-INFO").is_file()
 LICENSE_ROOT = first_with(LICENSE, [HERE if IS_SDIST else HERE.parent.parent])
 
 
 def generate(out):
-    """encoderd/v1 and the service config, below `out`."""
+    """encoderd/v1 and the files of CONFIGS, below `out`."""
     code = protoc.main([
         "protoc", f"-I{PROTO_ROOT}", f"-I{WELL_KNOWN}", f"--python_out={out}",
         f"--pyi_out={out}", f"--grpc_python_out={out}", PROTO])
@@ -59,7 +59,8 @@ def generate(out):
     package = pathlib.Path(out, "encoderd")
     (package / "v1/__init__.py").write_text(
         '"""Messages and stubs of encoder.proto (generated)."""\n')
-    shutil.copy(CONFIG_ROOT / CONFIG, package / CONFIG)
+    for name in CONFIGS:
+        shutil.copy(CONFIG_ROOT / name, package / name)
 
 
 def requirements():
@@ -104,7 +105,8 @@ class Sdist(sdist):
             target = pathlib.Path(base_dir, "proto", name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROTO_ROOT / name, target)
-        shutil.copy(CONFIG_ROOT / CONFIG, pathlib.Path(base_dir, CONFIG))
+        for name in CONFIGS:
+            shutil.copy(CONFIG_ROOT / name, pathlib.Path(base_dir, name))
 
 
 class WithPrograms(Distribution):

@@ -35,8 +35,8 @@ class PackageScriptsTest(unittest.TestCase):
         self.path.mkdir()
         for name in ("deploy", "proto", "client/python"):
             shutil.copytree(ROOT / name, self.checkout / name)
-        shutil.copy(ROOT / "client/service_config.json",
-                    self.checkout / "client")
+        for name in ("client_settings.json", "service_config.json"):
+            shutil.copy(ROOT / "client" / name, self.checkout / "client")
         shutil.copy(ROOT / "LICENSE", self.checkout)
         (self.checkout / "build/package").mkdir(parents=True)
         (self.checkout / "build/package/CMakeCache.txt").touch()

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = pathlib.PurePath("client/python")
+CONFIGS = ("client_settings.json", "service_config.json")
 
 
 def metadata(wheel):
@@ -35,7 +36,7 @@ class PythonPackageTest(unittest.TestCase):
         self.checkout = self.folder / "checkout"
         for name in ("proto", PACKAGE / "encoderd"):
             shutil.copytree(ROOT / name, self.checkout / name)
-        for name in ("LICENSE", "client/service_config.json",
+        for name in ("LICENSE", *(f"client/{name}" for name in CONFIGS),
                      PACKAGE / "setup.py", PACKAGE / "pyproject.toml",
                      PACKAGE / "README.md"):
             shutil.copy(ROOT / name, self.checkout / name)
@@ -61,6 +62,9 @@ class PythonPackageTest(unittest.TestCase):
         module.unlink()
         self.assertNotIn("encoderd/chroma.py", self.wheel().namelist())
 
+    def test_it_has_what_all_clients_share(self):
+        self.check_configs(self.wheel())
+
     def test_it_says_and_holds_its_license(self):
         self.check_license(self.wheel())
         self.assertNotIn("Deprecat", self.said)
@@ -83,7 +87,9 @@ class PythonPackageTest(unittest.TestCase):
             archive.extractall(self.folder)
         source = self.folder / file.name.removesuffix(".tar.gz")
         self.assertTrue((source / "LICENSE").is_file())
-        self.check_license(self.wheel(source))
+        wheel = self.wheel(source)
+        self.check_license(wheel)
+        self.check_configs(wheel)
 
     def test_the_wheel_is_made_with_the_same_tools(self):
         listed = (ROOT / "deploy/package/wheel-tools.txt").read_text()
@@ -117,6 +123,11 @@ class PythonPackageTest(unittest.TestCase):
                           "numpy"}, set(needed))
         for name in ("grpcio", "protobuf"):
             self.assertIn(importlib.metadata.version(name), needed[name])
+
+    def check_configs(self, wheel):
+        for name in CONFIGS:
+            self.assertEqual((ROOT / "client" / name).read_bytes(),
+                             wheel.read(f"encoderd/{name}"))
 
     def check_license(self, wheel):
         name, = (name for name in wheel.namelist()

@@ -11,6 +11,7 @@ import argparse
 import pathlib
 import sys
 
+import client_settings
 import clocks
 import code_names
 import constant_time
@@ -49,6 +50,7 @@ CHECKS = {
     "ops": ops.ops,
     "dockerfile": dockerfile.check,
     "versions": versions.check,
+    "client_settings": client_settings.check,
     "checks": reliability.checks,
     "token_compare": constant_time.token_compare,
     "steady_time": clocks.steady_time,

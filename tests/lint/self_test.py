@@ -12,6 +12,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import client_settings
 import cxx_tidy
 import includes
 import lint
@@ -102,7 +103,11 @@ PYTHON_MESSAGES = """def c(value):
     rule = f"1 or more | none"
     raise ValueError(f"limit is {value}; it takes " + rule)
 """
+FIGURES = {"texts_per_call": 7, "bytes_per_call": 3 << 20}
+SAID = client_settings.sentences(FIGURES)
 CLEAN = {
+    client_settings.SETTINGS: json.dumps(FIGURES),
+    "client/python/README.md": "\n".join(words for _, words in SAID) + "\n",
     "CMakeLists.txt": "project(a VERSION 1.2.0)\nadd_subdirectory(engine)\n",
     "Dockerfile": DOCKERFILE,
     "README.md": "[a](server/docs/errors.md#errors)\n",
@@ -122,7 +127,8 @@ CLEAN = {
     "engine/a.cc": "int A() { return 1; }\n",
     "proto/encoderd/v1/encoder.proto": REASONS,
     "deploy/README.md": EVENTS,
-    "client/README.md": "`cpp/`, `python/`\n",
+    "client/README.md": "`cpp/`, `python/`\n"
+    + "\n".join(words for _, words in SAID) + "\n",
     "client/cpp/c.cc": CXX_MESSAGES,
     "client/docs/messages.md": MESSAGES,
     "client/python/c.py": PYTHON_MESSAGES,
@@ -249,6 +255,7 @@ PLANTED = [
     ("versions", "deploy/kubernetes/overlays/a/kustomization.yml",
      "images:\n  - newTag: 1.2.0\n    newTag: 1.3.0\n", "1.3.0"),
     ("versions", "CMakeLists.txt", "project(a)\n", "no version"),
+    ("client_settings", client_settings.SETTINGS, "{}", "not say '0 texts'"),
     ("checks", "tests/CHECKS.md", CHECKS.replace("Holds", "Falls"),
      "CHECKS.md:3: there is no ATest.Falls"),
     ("checks", "tests/CHECKS.md", CHECKS.replace("2 | it", "2 | `test_b`"),
@@ -369,8 +376,7 @@ class LintTest(unittest.TestCase):
     def test_tidy_finds_a_copy_in_a_loop(self):
         text = ("#include <string>\n#include <vector>\n"
                 "static int Sum(const std::vector<std::string>& all) {\n"
-                "  int n = 0;\n"
-                "  for (const auto s : all) n += s.size();\n"
+                "  int n = 0;\n  for (const auto s : all) n += s.size();\n"
                 "  return n;\n}\n"
                 "int B() { return Sum({}); }\n")
         write(self.root, "engine/b.cc", text)

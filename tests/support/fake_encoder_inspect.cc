@@ -43,6 +43,18 @@ void FakeEncoderService::SetMaxInputs(uint32_t inputs) {
   max_inputs_ = inputs;
 }
 
+grpc::Status FakeEncoderService::CheckCount(int inputs) const {
+  const int limit = static_cast<int>(max_inputs_);
+  if (limit == 0 || inputs <= limit) return grpc::Status::OK;
+  return FakeError(
+      grpc::StatusCode::INVALID_ARGUMENT,
+      absl::StrCat("inputs has ", inputs,
+                   " entries; one request may carry at most ", limit),
+      "TOO_MANY_INPUTS",
+      {{"count", absl::StrCat(inputs)}, {"limit", absl::StrCat(limit)}},
+      "inputs");
+}
+
 grpc::Status FakeEncoderService::InspectPositions(
     grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
     v1::InspectPositionsResponse* response) {

@@ -222,7 +222,7 @@ grpc::Status FakeEncoderService::Begin(const v1::EmbedRequest& request) {
   mu_.AwaitWithTimeout(absl::Condition(&together), kPatience);
   call_sizes_.push_back(request.inputs_size());
   last_options_ = request.options();
-  if (failures_left_ == 0) return grpc::Status::OK;
+  if (failures_left_ == 0) return CheckCount(request.inputs_size());
   --failures_left_;
   return failure_;
 }

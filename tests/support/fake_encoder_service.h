@@ -64,7 +64,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   void HoldUntilTogether(int calls);
   // What GetModel tells; it changes the fingerprint, vectors stay as they are.
   void SetPooling(v1::Pooling pooling);
-  // The same of max_inputs_per_request; larger calls are answered all the same.
+  // What GetModel tells as max_inputs_per_request; calls of Embed and requests
+  // of streams with more are refused. 0: any number.
   void SetMaxInputs(uint32_t inputs);
   // What GetModel answers instead of a model.
   void RefuseModels(grpc::Status status);
@@ -126,6 +127,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   // Counts a call in; the error that it must answer, if any.
   grpc::Status Begin(const v1::EmbedRequest& request);
   void End();
+  // TOO_MANY_INPUTS if a call may not have this many.
+  grpc::Status CheckCount(int inputs) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const FakeDoor door_;
   std::unique_ptr<grpc::Server> server_;  // constant after construction

@@ -1,6 +1,5 @@
 #include "client/cpp/encoderctl/bulk_embed.h"
 
-#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -112,10 +111,6 @@ class BulkRun {
     client::BulkOptions options;
     options.first_input = before_;
     options.texts_per_call = invocation_.settings.batch_size;
-    const auto most = static_cast<int>(model.max_inputs_per_request());
-    if (most > 0) {
-      options.texts_per_call = std::min(options.texts_per_call, most);
-    }
     options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };

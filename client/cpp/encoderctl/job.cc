@@ -1,6 +1,5 @@
 #include "client/cpp/encoderctl/job.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -119,15 +118,6 @@ class ListRun {
                      invocation_.environment);
     if (!opened.ok()) return invocation_.Refuse(opened.status());
     writer_ = *std::move(opened);
-    // No result depends on the size of calls.
-    const auto most = static_cast<int>(model->max_inputs_per_request());
-    if (most > 0 && most < options.texts_per_call) {
-      options.texts_per_call = most;
-      options.texts_per_encode_call =
-          std::min(options.texts_per_encode_call, most);
-      client = invocation_.Connect(options);
-      if (!client.ok()) return invocation_.Refuse(client.status());
-    }
     client_ = *std::move(client);
     return std::nullopt;
   }

@@ -30,11 +30,10 @@ struct Job {
   bool one_result = false;
 };
 
-// Opens what the settings name, with calls no larger than the server takes,
-// runs `work`, ends the output, and reports: an error names the line of the
-// input that is to blame. While the input is silent, results are written as
-// they come. Ctrl-C ends the work; what was written before stays. Returns the
-// exit code.
+// Opens what the settings name, runs `work`, ends the output, and reports: an
+// error names the line of the input that is to blame. While the input is
+// silent, results are written as they come. Ctrl-C ends the work; what was
+// written before stays. Returns the exit code.
 int RunJob(const Invocation& invocation,
            const std::function<absl::Status(Job& job)>& work);
 

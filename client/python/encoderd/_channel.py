@@ -15,19 +15,18 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 import grpc
 from google.protobuf import wrappers_pb2
 
+from encoderd._client_settings import (INITIAL_RECONNECT_BACKOFF_MS,
+                                       KEEPALIVE_TIME_MS,
+                                       MAX_RECONNECT_BACKOFF_MS,
+                                       MIN_RECONNECT_BACKOFF_MS,
+                                       RETRY_BUFFER_BYTES)
 from encoderd._connection_errors import Link
 from encoderd.errors import (EncoderdError, after_retries, client_closed,
                              explain, from_rpc_error, make_error, out_of_time)
 from encoderd._option_checks import whole_number
 from encoderd._target import is_localhost
-from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2_grpc
 
-# gRPC sends a longer request once: it would try one that is too large for the
-# server again and again, not seeing that this is no full queue. Only a single
-# input is as long. pause() knows better and has the other attempts made, as
-# often and as far apart as gRPC would.
-LONGEST_RETRIED = 2 * BYTES_PER_CALL
 _CONFIG = (importlib.resources.files("encoderd")
            / "service_config.json").read_text(encoding="utf-8")
 # With round_robin, any of the addresses of localhost may have the last word on
@@ -46,8 +45,8 @@ LOADING_PAUSE = 0.5  # where a server that loads names none
 # While a call runs, a connection on which nothing comes for PING_MS is pinged,
 # and given up if that is not answered within PING_TIMEOUT_MS: a server whose
 # machine vanished sends no end. encoderd accepts a ping every 5 s.
-PING_MS = 20_000
-PING_TIMEOUT_MS = 10_000
+PING_MS = KEEPALIVE_TIME_MS
+PING_TIMEOUT_MS = PING_MS // 2
 Metadata = Tuple[Tuple[str, str], ...]
 
 
@@ -57,13 +56,10 @@ def channel_options(target: str, max_answer_bytes: int
         ("grpc.service_config",
          _CONFIG_OF_LOCALHOST if is_localhost(target) else _CONFIG),
         ("grpc.enable_retries", 1),
-        ("grpc.per_rpc_retry_buffer_size", LONGEST_RETRIED),
-        # A server that was restarted is found again soon. The least is the time
-        # for one attempt to connect: TCP, TLS and HTTP/2 take several round
-        # trips.
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 5000),
-        ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.per_rpc_retry_buffer_size", RETRY_BUFFER_BYTES),
+        ("grpc.initial_reconnect_backoff_ms", INITIAL_RECONNECT_BACKOFF_MS),
+        ("grpc.min_reconnect_backoff_ms", MIN_RECONNECT_BACKOFF_MS),
+        ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_BACKOFF_MS),
         ("grpc.keepalive_time_ms", PING_MS),
         ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
         # Of the pings by which gRPC measures a connection; while one of them is
@@ -237,8 +233,9 @@ class Retries:
             # again together.
             self._passing = found
             delay = max(delay, 0.001) * random.uniform(1, 1.5)
-        elif (found.code in _BUSY and self._size > LONGEST_RETRIED
+        elif (found.code in _BUSY and self._size > RETRY_BUFFER_BYTES
               and self._attempts < MOST_ATTEMPTS):
+            # As often and as far apart as gRPC would, but not for a size.
             backoff = min(FIRST_BACKOFF * _MULTIPLIER ** (self._attempts - 1),
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)

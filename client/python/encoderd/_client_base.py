@@ -9,6 +9,8 @@ import grpc
 
 from encoderd._channel import (Methods, channel_options,
                                check_answer_bytes, check_in_flight)
+from encoderd._client_settings import (CALLS_IN_FLIGHT, MAX_ANSWER_BYTES,
+                                       TIMEOUT)
 from encoderd._connection_errors import Link
 from encoderd._option_checks import is_hub_name, seconds, text
 from encoderd._proxy import proxy_of
@@ -25,8 +27,9 @@ class ClientBase:
     _kind_of_methods: Type[Methods] = Methods
 
     def __init__(self, target: Optional[str] = None, *, model: str = "",
-                 timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
-                 max_answer_bytes: int = 256 << 20,
+                 timeout: Optional[float] = TIMEOUT,
+                 calls_in_flight: int = CALLS_IN_FLIGHT,
+                 max_answer_bytes: int = MAX_ANSWER_BYTES,
                  credentials: Optional[grpc.ChannelCredentials] = None,
                  tls: Optional[bool] = None, ca_file: Optional[Path] = None,
                  certificate_file: Optional[Path] = None,

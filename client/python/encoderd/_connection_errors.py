@@ -48,7 +48,9 @@ def _faults(*lines: Tuple[str, str, str]) -> List[_Fault]:
             for words, cause, remedy in lines]
 
 
-# The first that is found counts.
+# The first that is found counts. tests/support/connection_errors.txt has the
+# words as they are said: some libraries have capitals and '_' where others have
+# blanks.
 _TLS_FAULTS = _faults(
     ("certificate has expired",
      "the certificate of {at} has expired, or this machine's clock is wrong",
@@ -56,16 +58,17 @@ _TLS_FAULTS = _faults(
     ("certificate is not yet valid",
      "the certificate of {at} is not valid yet, or this machine's clock is "
      "wrong", "set the clock"),
-    ("CERTIFICATE_VERIFY_FAILED",
+    ("(?i)certificate[_ ]verify[_ ]failed",
      "the certificate of {at} is not trusted",
      "set ca_file to the file of its CA"),
     ("Hostname Verification Check failed|is not in peer certificate",
      "the certificate of {at} is for another name",
      "connect by a name in the certificate, or set server_name to one"),
-    ("WRONG_VERSION_NUMBER", "{at} does not speak TLS",
+    ("(?i)wrong[_ ]version[_ ]number|packet[_ ]length[_ ]too[_ ]long",
+     "{at} does not speak TLS",
      "check the port, or enable TLS on the server (--tls_certificate_file, "
      "--tls_key_file)"),
-    (r"ALERT_(?:\w*CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)",
+    (r"(?i)alert[_ ](?:[\w ]*certificate|unknown[_ ]ca|handshake[_ ]failure)",
      "{at} refuses this client's certificate, or requires one",
      _CERTIFICATE))
 
@@ -74,8 +77,8 @@ _TLS_FAULTS = _faults(
 # The first words are those of round_robin and of pick_first.
 _CLOSED = re.compile(r"(?:connections to all backends failing|"
                      r"failed to connect to all addresses).*(?:Socket closed|"
-                     r"Endpoint closing|Connection reset|Broken pipe|"
-                     r"Unwrap failed)")
+                     r"Endpoint closing|Endpoint read failed|"
+                     r"Connection reset|Broken pipe|Unwrap failed)")
 
 _HTTP_STATUS, = _faults(
     ("Received http2 header with status: (?P<status>[0-9]+)",

@@ -7,6 +7,7 @@ from typing import Any, Dict, Literal, Optional, overload
 import numpy as np
 
 from encoderd import _method_jobs, _run_asyncio, _sentence_transformers
+from encoderd._client_settings import TEXTS_PER_CALL
 from encoderd._model_members import ModelMembers, read_only
 from encoderd._option_checks import is_of_argument
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue, Pooling,
@@ -43,7 +44,8 @@ class AsyncEncodeMethods(ModelMembers):
     async def encode(
             self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
-            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
+            batch_size: int = TEXTS_PER_CALL,
+            show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
             precision: Optional[Precision] = "float32",
             convert_to_numpy: bool = True, convert_to_tensor: bool = False,
@@ -60,7 +62,8 @@ class AsyncEncodeMethods(ModelMembers):
     async def encode(
             self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
-            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
+            batch_size: int = TEXTS_PER_CALL,
+            show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
             precision: Optional[Precision] = "float32",
             convert_to_numpy: bool = True, convert_to_tensor: bool = False,
@@ -89,7 +92,8 @@ class AsyncEncodeMethods(ModelMembers):
     async def encode_query(
             self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
-            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
+            batch_size: int = TEXTS_PER_CALL,
+            show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
             precision: Optional[Precision] = "float32",
             convert_to_numpy: bool = True, convert_to_tensor: bool = False,
@@ -110,7 +114,8 @@ class AsyncEncodeMethods(ModelMembers):
     async def encode_document(
             self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
-            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
+            batch_size: int = TEXTS_PER_CALL,
+            show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
             precision: Optional[Precision] = "float32",
             convert_to_numpy: bool = True, convert_to_tensor: bool = False,

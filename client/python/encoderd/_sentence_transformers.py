@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from encoderd import _method_jobs
+from encoderd._client_settings import TEXTS_PER_ENCODE_CALL
 from encoderd._method_jobs import Job
 from encoderd._option_checks import (check_choice, text, true_or_false,
                                      whole_number, wrong_value)
@@ -22,8 +23,6 @@ from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
 BY_SCALE = ("int8", "uint8")
-# Answers of Encode are as large as their tokens.
-ENCODE_BATCH = 4
 # Texts whose ranges say little of others; as in sentence-transformers.
 FEW = 100
 # Inputs without a vector that a warning names.
@@ -211,7 +210,7 @@ def _everything(values: Sequence[Input], *, prompt: Optional[str],
                           "neither truncate nor windows")
     texts = yield from _prompt_of_encode(values, prompt, prompt_name, model)
     states = yield from _method_jobs.token_embeddings(
-        texts, model=model, batch_size=min(batch_size, ENCODE_BATCH))
+        texts, model=model, batch_size=min(batch_size, TEXTS_PER_ENCODE_CALL))
     tokens = yield from _method_jobs.tokenize(
         texts, model=model, batch_size=batch_size)
     return [{"input_ids": np.array(token.ids, np.int64),
@@ -313,7 +312,8 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
                                              model)
         try:
             found = yield from _method_jobs.token_embeddings(
-                texts, model=model, batch_size=min(batch_size, ENCODE_BATCH),
+                texts, model=model,
+                batch_size=min(batch_size, TEXTS_PER_ENCODE_CALL),
                 truncate=truncate, show_progress=show_progress_bar)
         except EncoderdError as error:
             raise count_prompt(error, texts is not values)

@@ -22,6 +22,7 @@ from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
 
 import grpc
 
+from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
@@ -30,8 +31,8 @@ from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, after_retries,
                              client_closed, explain, from_rpc_error,
                              from_status, is_too_large, make_error,
                              name_too_large, out_of_time)
-from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
-                             check_iterable, is_cursor)
+from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
+                             is_cursor)
 from encoderd.results import Embedding
 from encoderd.v1 import encoder_pb2
 

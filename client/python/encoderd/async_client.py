@@ -10,6 +10,8 @@ import numpy as np
 
 from encoderd import _method_jobs, _stream_asyncio
 from encoderd._channel import LoopMethods
+from encoderd._client_settings import (STREAM_CALLS_IN_FLIGHT,
+                                       TEXTS_PER_CALL, TEXTS_PER_ENCODE_CALL)
 from encoderd._encode_asyncio import AsyncEncodeMethods
 from encoderd._signatures import (Inputs, OnError, Pooling, Precision, Single,
                                   Span, Truncate)
@@ -47,7 +49,7 @@ class AsyncClient(AsyncEncodeMethods):
         await self.close()
 
     async def embed(
-            self, inputs: Inputs, *, batch_size: int = 64,
+            self, inputs: Inputs, *, batch_size: int = TEXTS_PER_CALL,
             normalize_embeddings: Optional[bool] = None,
             show_progress_bar: bool = False, truncate: Truncate = None,
             dimensions: int = 0, pooling: Pooling = None,
@@ -67,8 +69,8 @@ class AsyncClient(AsyncEncodeMethods):
 
     def embed_stream(
             self, inputs: Union[Iterable[Input], AsyncIterable[Input]], *,
-            batch_size: int = 64,
-            requests_in_flight: int = 16,
+            batch_size: int = TEXTS_PER_CALL,
+            requests_in_flight: int = STREAM_CALLS_IN_FLIGHT,
             normalize_embeddings: Optional[bool] = None,
             truncate: Truncate = None, dimensions: int = 0,
             pooling: Pooling = None, prompt_name: str = "",
@@ -120,7 +122,8 @@ class AsyncClient(AsyncEncodeMethods):
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Truncate = None, span: Span = None,
-            before_norm: bool = False, batch_size: int = 4,
+            before_norm: bool = False,
+            batch_size: int = TEXTS_PER_ENCODE_CALL,
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
@@ -150,7 +153,8 @@ class AsyncClient(AsyncEncodeMethods):
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Truncate = None, span: Span = None,
             before_norm: bool = False, on_error: OnError = None,
-            batch_size: int = 4, model: Optional[str] = None,
+            batch_size: int = TEXTS_PER_ENCODE_CALL,
+            model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[TokenStates, List[TokenStates]]:
         """As Client.token_states."""
@@ -172,7 +176,7 @@ class AsyncClient(AsyncEncodeMethods):
             timeout: Optional[float] = ...) -> TokenizedTexts: ...
 
     async def tokenize(
-            self, inputs: Inputs, *, batch_size: int = 64,
+            self, inputs: Inputs, *, batch_size: int = TEXTS_PER_CALL,
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[TokenizedText, TokenizedTexts]:

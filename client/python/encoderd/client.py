@@ -8,6 +8,8 @@ import grpc
 import numpy as np
 
 from encoderd import _method_jobs, _stream_blocking
+from encoderd._client_settings import (STREAM_CALLS_IN_FLIGHT,
+                                       TEXTS_PER_CALL, TEXTS_PER_ENCODE_CALL)
 from encoderd._encode_blocking import EncodeMethods
 from encoderd._signatures import (Inputs, OnError, Pooling, Precision, Single,
                                   Span, Truncate)
@@ -59,7 +61,7 @@ class Client(EncodeMethods):
         self.close()
 
     def embed(
-            self, inputs: Inputs, *, batch_size: int = 64,
+            self, inputs: Inputs, *, batch_size: int = TEXTS_PER_CALL,
             normalize_embeddings: Optional[bool] = None,
             show_progress_bar: bool = False, truncate: Truncate = None,
             dimensions: int = 0, pooling: Pooling = None,
@@ -120,8 +122,8 @@ class Client(EncodeMethods):
             on_error=on_error, fingerprint=fingerprint), timeout)
 
     def embed_stream(
-            self, inputs: Iterable[Input], *, batch_size: int = 64,
-            requests_in_flight: int = 16,
+            self, inputs: Iterable[Input], *, batch_size: int = TEXTS_PER_CALL,
+            requests_in_flight: int = STREAM_CALLS_IN_FLIGHT,
             normalize_embeddings: Optional[bool] = None,
             truncate: Truncate = None, dimensions: int = 0,
             pooling: Pooling = None, prompt_name: str = "",
@@ -197,7 +199,8 @@ class Client(EncodeMethods):
     def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Truncate = None, span: Span = None,
-            before_norm: bool = False, batch_size: int = 4,
+            before_norm: bool = False,
+            batch_size: int = TEXTS_PER_ENCODE_CALL,
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
@@ -246,7 +249,8 @@ class Client(EncodeMethods):
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Truncate = None, span: Span = None,
             before_norm: bool = False, on_error: OnError = None,
-            batch_size: int = 4, model: Optional[str] = None,
+            batch_size: int = TEXTS_PER_ENCODE_CALL,
+            model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[TokenStates, List[TokenStates]]:
         """token_embeddings() with the token count of each text, whether it was
@@ -274,7 +278,7 @@ class Client(EncodeMethods):
             timeout: Optional[float] = ...) -> TokenizedTexts: ...
 
     def tokenize(
-            self, inputs: Inputs, *, batch_size: int = 64,
+            self, inputs: Inputs, *, batch_size: int = TEXTS_PER_CALL,
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[TokenizedText, TokenizedTexts]:

@@ -11,14 +11,11 @@ from typing import (Any, AsyncIterable, Dict, ItemsView, Iterable, Iterator,
 import grpc
 import numpy as np
 
+from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._option_checks import (a_kind, whole_number, without_utf8,
                                      wrong_type, wrong_value)
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
-
-# A call is also closed once it carries this many bytes, so that it stays
-# under the server's message limit.
-BYTES_PER_CALL = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,8 @@ folder=$2
 rm -rf "$folder"
 mkdir -p "$folder/checkout/client"
 cp -R "$root/proto" "$root/LICENSE" "$folder/checkout/"
-cp "$root/client/service_config.json" "$folder/checkout/client/"
+cp "$root/client/client_settings.json" "$root/client/service_config.json" \
+  "$folder/checkout/client/"
 mkdir "$folder/checkout/client/python"
 cd "$root/client/python"
 cp -R pyproject.toml setup.py README.md encoderd "$folder/checkout/client/python/"

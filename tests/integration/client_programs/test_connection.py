@@ -19,7 +19,6 @@ import grpc
 import pytest
 from either_client import KINDS, ask
 from encoderd._channel import channel_options
-from encoderd._connection_errors import Link, explain_connection
 from encoderd._target import read_target
 from encoderd.v1 import encoder_pb2
 from google.rpc import error_details_pb2, status_pb2
@@ -194,27 +193,6 @@ def test_an_address_that_never_answers_ends_at_the_timeout(work):
                        encoderd.DeadlineExceededError) == (
             f"DEADLINE_EXCEEDED: no response from {target} within 0.2 s; raise "
             "timeout=, or check that an encoderd serves there")
-
-
-@pytest.mark.parametrize("words, wanted", [
-    ("Received http2 header with status: 502",
-     "there answers with HTTP status 502 instead of gRPC"),
-    ("Socket closed", "the connection to there was lost during the call"),
-    ("Stream removed (ping timeout)",
-     "the connection to there was lost during the call"),
-    ("keepalive watchdog timeout",
-     "the connection to there was lost during the call"),
-    ("failed to connect to all addresses; last error: UNKNOWN: "
-     "ipv4:10.0.0.1:8400: No route to host",
-     "no encoderd answers at there: the network has no route to it"),
-    ("failed to connect to all addresses; last error: UNAVAILABLE: "
-     "ipv4:10.0.0.1:8400: connection attempt timed out before receiving "
-     "SETTINGS frame", "no encoderd answers at there: the connection timed out"),
-    ("failed to connect to all addresses", "no encoderd answers at there")])
-def test_what_grpc_says_is_put_plainly(words, wanted):
-    message, remedy = explain_connection(grpc.StatusCode.UNAVAILABLE, words,
-                                         Link("there", False))
-    assert message == wanted and remedy
 
 
 class Loading(Service):

@@ -8,7 +8,6 @@ import ssl
 import encoderd
 import grpc
 import pytest
-from encoderd._connection_errors import Link, explain_connection
 from secure_service import (BOTH, GOOD, TOKEN, Tokens, health, openssl_server,
                             starting, stream_alone)
 
@@ -98,27 +97,6 @@ def test_a_certificate_that_the_server_does_not_take_is_told_of(
     with openssl_server(certificates, version) as target:
         assert failure(work, target, **options) == (
             REFUSED if version is ssl.TLSVersion.TLSv1_2 else NO_CERTIFICATE)
-
-
-@pytest.mark.parametrize("words, meaning", [
-    ("Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::"
-     "CERTIFICATE_VERIFY_FAILED", ANOTHER_AUTHORITY),
-    ("Peer name 127.0.0.2 is not in peer certificate", ANOTHER_NAME),
-    ("Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::"
-     "WRONG_VERSION_NUMBER", NO_TLS)])
-def test_the_words_of_other_versions_of_grpc_are_known(words, meaning):
-    for encrypted in (False, True):
-        message, remedy = explain_connection(
-            grpc.StatusCode.UNAVAILABLE, words, Link("there", encrypted))
-        assert f"{message}; {remedy}".endswith(f"there {meaning}")
-
-
-def test_words_without_a_known_meaning_stay_as_they_are():
-    for encrypted in (False, True):
-        for code, words in ((grpc.StatusCode.UNAVAILABLE, "strange"),
-                            (grpc.StatusCode.INTERNAL, "Socket closed")):
-            assert explain_connection(code, words, Link("there", encrypted)
-                                      ) == (words, "")
 
 
 @BOTH

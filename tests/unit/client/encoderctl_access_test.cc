@@ -5,9 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "client/cpp/access.h"
 #include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/commands.h"
@@ -234,47 +232,6 @@ TEST_F(EncoderctlAccessTest, RefusesWhatCannotWorkAsAWrongCommandLine) {
                                  command[0], " --help\n"));
   }
   EXPECT_FALSE(std::filesystem::exists(npy));
-}
-
-// Removes a file when a client asks for the model.
-class RemovesAFile : public FakeEncoderService {
- public:
-  // Before the first call.
-  void SetFile(const std::string& file) {
-    const absl::MutexLock lock(&mutex_);
-    file_ = file;
-  }
-
-  grpc::Status GetModel(grpc::ServerContext* context,
-                        const v1::GetModelRequest* request,
-                        v1::Model* model) override {
-    {
-      const absl::MutexLock lock(&mutex_);
-      std::filesystem::remove(file_);
-    }
-    return FakeEncoderService::GetModel(context, request, model);
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::string file_ ABSL_GUARDED_BY(mutex_);
-};
-
-// For calls that the server takes, encoderctl connects a second time.
-TEST_F(EncoderctlAccessTest, NamesATokenFileThatIsRemovedDuringTheRun) {
-  folder_.Write("token", "right-token\n");
-  RemovesAFile service;
-  service.SetFile(folder_.Path("token"));
-  service.SetMaxInputs(1);
-  EXPECT_EQ(Run({"embed", "--target", service.target(), "--token_file",
-                 folder_.Path("token")}),
-            kExitUsage);
-  EXPECT_THAT(err_,
-              HasSubstr(absl::StrCat("--token_file \"", folder_.Path("token"),
-                                     "\" cannot be read: No such file or "
-                                     "directory\n")));
-  EXPECT_EQ(out_, "");
-  EXPECT_EQ(service.embed_calls(), 0);
 }
 
 TEST_F(EncoderctlAccessTest, ExplainsItsFlagsOnceForEveryCommand) {

@@ -275,19 +275,15 @@ TEST_F(ListsTest, GivesFloatsOnly) {
 }
 
 TEST_F(ListsTest, NamesTheTextThatNoMessageHolds) {
-  ClientOptions options;
-  options.service_config_json = "{}";  // gRPC itself tries once
   std::vector<std::string> texts = Texts(10);
   texts[7].assign(5 << 20, 'x');
-  const absl::Status status = Connect(options)->Embed(texts).status();
+  const absl::Status status = Connect()->Embed(texts).status();
   EXPECT_EQ(GetInputIndex(status), 7) << status;
   EXPECT_EQ(GetErrorDetails(status)->reason, "REQUEST_TOO_LARGE");
 }
 
 TEST_F(ListsTest, ATextThatNoMessageHoldsCostsItsOwnResultIfAsked) {
-  ClientOptions options;
-  options.service_config_json = "{}";  // gRPC itself tries once
-  const auto client = Connect(options);
+  const auto client = Connect();
   std::vector<std::string> texts = Texts(10);
   texts[7].assign(5 << 20, 'x');
 
@@ -309,6 +305,14 @@ TEST_F(ListsTest, ATextThatNoMessageHoldsCostsItsOwnResultIfAsked) {
     }
   }
   EXPECT_THAT(matrix->row(7), Each(0.f));
+}
+
+TEST_F(ListsTest, TriesALongTextAsOftenAsAnyOther) {
+  const std::vector<std::string> text = {std::string(3 << 20, 'x')};
+  service_.FailNext(4, FakeError(grpc::StatusCode::UNAVAILABLE,
+                                 "the server is draining", "DRAINING", {}));
+  EXPECT_TRUE(Connect()->Embed(text).ok());
+  EXPECT_EQ(service_.embed_calls(), 5);
 }
 
 TEST_F(ListsTest, WhatTheServerFindsTooLargeCostsItsOwnResultIfAsked) {

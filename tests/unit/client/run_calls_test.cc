@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/calls.h"
 #include "client/cpp/client.h"
+#include "client/cpp/client_settings.h"
 #include "client/cpp/error.h"
 #include "client/cpp/steady_time.h"
 #include "gmock/gmock.h"
@@ -65,7 +66,7 @@ class RunCallsTest : public ::testing::Test {
         [&](v1::EmbedRequest* request) {
           Cut cut;
           if (made == count) return cut;
-          request->add_inputs()->set_text("one");
+          request->add_inputs()->set_text(text_);
           cut.first_input = made++;
           cut.sent_as.push_back(0);
           cut.errors.emplace_back();
@@ -93,6 +94,7 @@ class RunCallsTest : public ::testing::Test {
   std::function<bool()> stop_ = [this] { return SteadyNow() > end_; };
   absl::Duration timeout_ = absl::Hours(2);
   std::function<bool(const absl::Status&)> await_return_;
+  std::string text_ = "one";
   std::map<int, std::vector<absl::Time>> started_;  // attempts, by input
   std::vector<int64_t> finished_;
   std::vector<absl::Status> errors_;
@@ -246,6 +248,39 @@ TEST_F(RunCallsTest, ExplainsTheClientsOwnDeadlineByTheRefusalBeforeIt) {
     End(call, grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, ""));
   });
   EXPECT_EQ(GetReason(status), "QUEUE_FULL") << status;
+}
+
+TEST_F(RunCallsTest, SendsALongRequestAsOftenAsGrpcSendsOthers) {
+  const auto attempts = [this](const grpc::Status& refusal, int refusals) {
+    started_.clear();
+    (void)Run(1, [&](int, int attempt, OneCall* call) {
+      End(call, attempt <= refusals ? refusal : grpc::Status());
+    });
+    return started_[0].size();
+  };
+  const grpc::Status gone(grpc::StatusCode::UNAVAILABLE, "gone");
+  EXPECT_EQ(attempts(gone, 9), 1u);  // gRPC has sent it five times
+  text_ = std::string(settings::kRetryBufferBytes, 'x');
+  EXPECT_EQ(attempts(gone, 1), 2u);
+  EXPECT_GE(started_[0][1] - started_[0][0], absl::Milliseconds(100));
+  EXPECT_EQ(attempts(Refusal(grpc::StatusCode::UNAVAILABLE, "DRAINING", 1), 9),
+            5u);
+  EXPECT_EQ(attempts(Full(-1), 1), 2u);
+  for (const auto& stays :
+       {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     "Received message larger than max (5 vs. 4)"),
+        grpc::Status(grpc::StatusCode::INTERNAL, "")}) {
+    EXPECT_EQ(attempts(stays, 9), 1u);
+  }
+}
+
+TEST_F(RunCallsTest, EndsALongRequestWithTheErrorOfItsLastAttempt) {
+  text_ = std::string(settings::kRetryBufferBytes, 'x');
+  const absl::Status status = Run(1, [](int, int attempt, OneCall* call) {
+    End(call, Refusal(grpc::StatusCode::UNAVAILABLE,
+                      absl::StrCat("REASON_", attempt), 1));
+  });
+  EXPECT_EQ(GetReason(status), "REASON_5") << status;
 }
 
 TEST_F(RunCallsTest, NamesTheInputThatTheServerFindsTooLarge) {

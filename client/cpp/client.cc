@@ -82,6 +82,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
                    settings::kMinReconnectBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    settings::kMaxReconnectBackoffMs);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
+                   settings::kMinDnsIntervalMs);
   // One that is gone without a word is noticed.
   const int keepalive_ms = ToMilliseconds(options.keepalive_time);
   const int ping_timeout_ms = std::max(1, keepalive_ms / 2);

@@ -18,6 +18,7 @@ from google.protobuf import wrappers_pb2
 from encoderd._client_settings import (INITIAL_RECONNECT_BACKOFF_MS,
                                        KEEPALIVE_TIME_MS,
                                        MAX_RECONNECT_BACKOFF_MS,
+                                       MIN_DNS_INTERVAL_MS,
                                        MIN_RECONNECT_BACKOFF_MS,
                                        RETRY_BUFFER_BYTES)
 from encoderd._connection_errors import Link
@@ -60,6 +61,7 @@ def channel_options(target: str, max_answer_bytes: int
         ("grpc.initial_reconnect_backoff_ms", INITIAL_RECONNECT_BACKOFF_MS),
         ("grpc.min_reconnect_backoff_ms", MIN_RECONNECT_BACKOFF_MS),
         ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_BACKOFF_MS),
+        ("grpc.dns_min_time_between_resolutions_ms", MIN_DNS_INTERVAL_MS),
         ("grpc.keepalive_time_ms", PING_MS),
         ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
         # Of the pings by which gRPC measures a connection; while one of them is

@@ -28,3 +28,6 @@ KEEPALIVE_TIME_MS: int = _READ["keepalive_time_ms"]
 INITIAL_RECONNECT_BACKOFF_MS: int = _READ["initial_reconnect_backoff_ms"]
 MIN_RECONNECT_BACKOFF_MS: int = _READ["min_reconnect_backoff_ms"]
 MAX_RECONNECT_BACKOFF_MS: int = _READ["max_reconnect_backoff_ms"]
+# gRPC looks a name up again when a connection ends, by default not within 30 s:
+# until then no call would reach what replaced all servers known.
+MIN_DNS_INTERVAL_MS: int = _READ["min_dns_interval_ms"]

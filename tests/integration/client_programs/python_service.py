@@ -82,9 +82,10 @@ class Model(Service):
 
 @contextlib.contextmanager
 def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
-          interceptors=(), credentials=None, options=()):
-    """The service, while it listens on a free port of 127.0.0.1; credentials:
-    of a server with TLS; options: further ones of gRPC."""
+          interceptors=(), credentials=None, options=(),
+          address="127.0.0.1:0"):
+    """The service, while it listens; port 0: on a free one. credentials: of a
+    server with TLS; options: further ones of gRPC."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8), interceptors=interceptors,
         options=[("grpc.max_receive_message_length", max_message_bytes),
@@ -92,10 +93,10 @@ def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
                  *options])
     encoder_pb2_grpc.add_EncoderServicer_to_server(service, server)
     if credentials is None:
-        port = server.add_insecure_port("127.0.0.1:0")
+        port = server.add_insecure_port(address)
     else:
-        port = server.add_secure_port("127.0.0.1:0", credentials)
-    service.target = f"127.0.0.1:{port}"
+        port = server.add_secure_port(address, credentials)
+    service.target = f"{address.rpartition(':')[0]}:{port}"
     server.start()
     try:
         yield service

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the page and the comments of deploy/kubernetes tell people to change:
-the namespace."""
+the namespace; and what an overlay says of its nodes and its memory."""
 
 import itertools
 import pathlib
@@ -21,6 +21,10 @@ NAMED = re.compile(r'(namespace: |namespace="|\bencoderd\.)encoderd\b')
 def rules(*arguments):
     return subprocess.run([manifests.FOLDER / "rules.sh", *arguments],
                           text=True, capture_output=True, check=False)
+
+
+def spec_of(objects):
+    return objects["Deployment", "encoderd"]["spec"]["template"]["spec"]
 
 
 class NamespaceTest(unittest.TestCase):
@@ -70,6 +74,46 @@ class NamespaceTest(unittest.TestCase):
             done = rules(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("usage: rules.sh", done.stderr)
+
+
+class OverlaysTest(unittest.TestCase):
+    def test_a_pod_goes_where_its_image_runs(self):
+        for overlay in manifests.OVERLAYS:
+            with tempfile.TemporaryDirectory() as folder:
+                built = manifests.built(overlay, (), folder)
+            self.assertEqual(spec_of(built)["nodeSelector"],
+                             {"kubernetes.io/arch": "amd64"})
+
+    def test_the_memory_limit_is_above_what_the_comment_adds_up(self):
+        path = manifests.FOLDER / "overlays/cpu/kustomization.yml"
+        comment = re.search(r"Memory, at\n(?: +#.*\n)+", path.read_text())[0]
+        *parts, total, limit = map(int, re.findall(r"(\d+) MB", comment))
+        with tempfile.TemporaryDirectory() as folder:
+            built = manifests.built("cpu", (), folder)
+        container, = spec_of(built)["containers"]
+        self.assertEqual(sum(parts), total)
+        self.assertLess(total, limit)
+        self.assertEqual(container["resources"]["limits"]["memory"],
+                         f"{round(limit * 1e6 / 2**30)}Gi")
+        flags = dict(flag[2:].split("=", 1) for flag in container["args"])
+        # MiniLM's hidden size, in float.
+        self.assertIn(4 * 384 * int(flags["max_queue_tokens"]) // 10**6, parts)
+
+    def test_only_plain_text_is_announced_as_grpc(self):
+        for components, protocol in (((), None), (("insecure",), "grpc")):
+            with tempfile.TemporaryDirectory() as folder:
+                built = manifests.built("cpu", components, folder)
+            ports = {port["name"]: port.get("appProtocol") for port in
+                     built["Service", "encoderd"]["spec"]["ports"]}
+            self.assertEqual(ports, {"grpc": protocol, "http": None})
+
+    def test_alerts_name_the_pod(self):
+        with tempfile.TemporaryDirectory() as folder:
+            built = manifests.built("cpu", (), folder)
+        endpoint, = built["ServiceMonitor", "encoderd"]["spec"]["endpoints"]
+        self.assertEqual(endpoint["relabelings"], [
+            {"sourceLabels": ["__meta_kubernetes_pod_name"],
+             "targetLabel": "instance"}])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the page and the comments of deploy/kubernetes tell people to change:
-the namespace; and what an overlay says of its nodes and its memory."""
+the namespace, tokens; and what an overlay says of its nodes and its memory."""
 
 import itertools
 import pathlib
@@ -74,6 +74,35 @@ class NamespaceTest(unittest.TestCase):
             done = rules(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("usage: rules.sh", done.stderr)
+
+
+class PageTest(unittest.TestCase):
+    def test_the_patch_for_tokens_fits_each_overlay_with_tls(self):
+        page = (manifests.FOLDER / "README.md").read_text()
+        block, = re.findall(r"^```yaml\n(.*?)^```$", page,
+                            re.MULTILINE | re.DOTALL)
+        patches = yaml.safe_load(block)
+        every = tuple(name for name in manifests.COMPONENTS
+                      if name != "insecure")
+        for overlay, components in itertools.product(manifests.OVERLAYS,
+                                                     ((), every)):
+            with self.subTest(overlay=overlay, components=components), \
+                    tempfile.TemporaryDirectory() as folder:
+                before = manifests.built(overlay, components, folder)
+                after = manifests.built(overlay, components, folder, patches)
+                for one in after.values():
+                    self.assertEqual(manifests.findings(one), [])
+                spec, container = spec_of(after), spec_of(after)["containers"][0]
+                self.assertEqual(
+                    container["args"],
+                    spec_of(before)["containers"][0]["args"]
+                    + ["--bearer_token_file=/access/tokens"])
+                mounts = {mount["mountPath"]: mount["name"]
+                          for mount in container["volumeMounts"]}
+                secrets = {volume["name"]: volume["secret"]["secretName"]
+                           for volume in spec["volumes"] if "secret" in volume}
+                self.assertEqual(secrets[mounts["/access"]], "encoderd-access")
+                self.assertEqual(secrets[mounts["/tls"]], "encoderd-tls")
 
 
 class OverlaysTest(unittest.TestCase):

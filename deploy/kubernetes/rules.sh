@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # Prints the rules of deploy/prometheus as objects of the Prometheus Operator:
-#   deploy/kubernetes/rules.sh | kubectl apply -f -
+#   deploy/kubernetes/rules.sh [NAMESPACE] | kubectl apply -f -
 set -euo pipefail
+
+if [ $# -gt 1 ] || [[ ! ${1-encoderd} =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?$ ]]; then
+  echo "usage: rules.sh [NAMESPACE], by default encoderd" >&2
+  exit 2
+fi
 cd "$(dirname "$0")/../prometheus"
 
 for kind in rules alerts; do
@@ -11,7 +16,7 @@ apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: encoderd-$kind
-  namespace: encoderd
+  namespace: ${1-encoderd}
   labels:
     app.kubernetes.io/name: encoderd
 spec:

@@ -2,3 +2,4 @@
 encoderd_python_test(NAME kubernetes SCRIPT kubernetes/manifests_test.py
   ARGS --server=$<TARGET_FILE:encoderd_fake_server> TIMEOUT 300)
 encoderd_python_test(NAME kubernetes_order SCRIPT kubernetes/order_test.py)
+encoderd_python_test(NAME kubernetes_page SCRIPT kubernetes/page_test.py)

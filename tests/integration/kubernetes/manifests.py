@@ -42,9 +42,10 @@ def choices():
                 yield overlay, components
 
 
-def built(overlay, components, folder):
-    """The objects of the overlay with these components, by (kind, name), from
-    a copy in the folder that names them as its comment says."""
+def built(overlay, components, folder, patches=()):
+    """The objects of the overlay with these components and further patches, by
+    (kind, name), from a copy in the folder that names them as its comment
+    says."""
     copy = pathlib.Path(folder) / "kubernetes"
     if not copy.exists():
         subprocess.run(["cp", "-R", FOLDER, copy], check=True)
@@ -52,6 +53,7 @@ def built(overlay, components, folder):
     settings = yaml.safe_load(
         (FOLDER / "overlays" / overlay / "kustomization.yml").read_text())
     settings["components"] = [f"../../components/{c}" for c in components]
+    settings["patches"] += patches
     path.write_text(yaml.safe_dump(settings))
     done = subprocess.run([KUBECTL, "kustomize", path.parent], text=True,
                           capture_output=True, check=False, timeout=60)

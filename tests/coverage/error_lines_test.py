@@ -1,8 +1,11 @@
 """What counts as a line that reports an error."""
 
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
-from error_lines import error_lines, find_makers
+from error_lines import error_lines, find_makers, read_counts
 
 SOURCE = """\
 absl::Status Bad(int value) {
@@ -52,6 +55,27 @@ class ErrorLinesTest(unittest.TestCase):
                           "if (!found.ok()) return found.status();",
                           "if (!checked.ok()) return checked;",
                           "return FromHere();"])
+
+    def test_a_source_that_no_test_ran_counts(self):
+        with tempfile.TemporaryDirectory() as place:
+            root = pathlib.Path(place).resolve()
+            folder = root / "build" / "server"
+            folder.mkdir(parents=True)
+
+            def counts_of(data, build):
+                name = data.name.removesuffix(".gcno")
+                ran = data.with_suffix(".gcda").exists()
+                return [(str(root / "server" / name), 7, ran)]
+
+            with mock.patch("error_lines.counts_of", counts_of):
+                for name in ("a.cc.gcno", "b.cc.gcno"):
+                    (folder / name).touch()
+                with self.assertRaisesRegex(SystemExit, "no counters"):
+                    read_counts(root / "build", root)
+                (folder / "a.cc.gcda").touch()
+                self.assertEqual(
+                    {"server/a.cc": {7: True}, "server/b.cc": {7: False}},
+                    read_counts(root / "build", root))
 
 
 if __name__ == "__main__":

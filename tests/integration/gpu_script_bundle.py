@@ -160,11 +160,15 @@ def killed_run(bundle, seconds, after_rows=0):
 
 
 def kill_many(count, folder, seed=None):
-    """Kills as many runs at random times; a word on each that lost a row."""
+    """Kills as many runs at random times; a word on each that lost a row, or
+    on what made the kills show nothing."""
     bundle = Bundle(folder)
     chance = random.Random(seed)
     faults, told, reports = [], 0, 0
-    whole = duration(bundle)
+    try:
+        whole = duration(bundle)
+    except RuntimeError as failure:
+        return {"kills": 0, "reports": 0, "rows": 0, "faults": [str(failure)]}
     for _ in range(count):
         seconds = chance.uniform(0.1, whole)
         try:
@@ -177,13 +181,22 @@ def kill_many(count, folder, seed=None):
         faults += [f"after {seconds:.2f} s: lost {row}" for row in lost]
         left = bundle.wait_for_nobody()
         faults += [f"after {seconds:.2f} s: still runs {who}" for who in left]
+    if not told or not reports:
+        faults.append(f"{count} kills left {reports} reports and {told} rows")
     return {"kills": count, "reports": reports, "rows": told,
             "faults": faults}
 
 
 def duration(bundle):
+    """Seconds of a run that nobody kills; RuntimeError where it fails."""
     started = time.monotonic()
-    bundle.start("--device=cuda").communicate(timeout=300)
+    script = bundle.start("--device=cuda")
+    said = script.communicate(timeout=300)[0]
+    if script.returncode != 0 or not ROW.search(said):
+        raise RuntimeError(
+            f"a run that nobody kills: exit {script.returncode}, "
+            f"{len(ROW.findall(said))} rows; it ends in "
+            f"{said.decode(errors='replace')[-200:]!r}")
     return time.monotonic() - started
 
 

@@ -6,19 +6,13 @@ any time and nothing is left running. No card, no torch, no build.
 """
 
 import os
-import pathlib
 import random
 import signal
-import sys
 import tarfile
 import time
 import unittest
 
 from gpu_script_bundle import BundleTest, killed_run
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "bench" / "gpu"))
-import plan  # noqa: E402
-import speed  # noqa: E402
 
 KILLS = 5
 
@@ -105,6 +99,34 @@ class GpuScriptTest(BundleTest):
                 good = {row["dtype"] for row in report["rows"]
                         if row["verdict"] == "passed"}
                 self.assertEqual({"fp32", "bf16"}, good)
+
+    def test_a_row_that_failed_before_the_time_was_over_fails_the_run(self):
+        # A deadline that leaves room to begin the step, on a slow machine too.
+        for deadline in (10, 20, 40, 80):
+            report = self.run_script(
+                "--device=cuda", f"--deadline={deadline}", "--steps=^goldens of mpnet",
+                "--patience=10", code=None,
+                misdeeds="engine_bench:vectors:nan:--dtype=fp32 "
+                         "engine_bench:vectors:hang:--dtype=fp16")
+            if "goldens of mpnet" in self.status(report):
+                break
+        self.assertEqual(1, self.code, self.said)
+        self.assertEqual("FAILED", self.status(report)["goldens of mpnet"])
+        self.assertIn("cut off: the deadline", report["steps"][-1]["detail"])
+        self.assertEqual(
+            [("fp32", "FAILED"), ("fp16", "FAILED"), ("bf16", "cut off")],
+            [(row["dtype"], row["verdict"]) for row in report["rows"]])
+
+    def test_a_program_that_ran_no_test_does_not_pass(self):
+        names = ("gpu_row_op_test", "memcheck of gpu_row_op_test")
+        for what, status, code in (("none", "FAILED", 1), ("skip", "not run", 0)):
+            with self.subTest(what):
+                report = self.run_script(
+                    "--device=cuda", "--steps=gpu_row_op_test", code=code,
+                    misdeeds=f"gpu_row_op_test:run:{what}")
+                for name in names:
+                    self.assertEqual(status, self.status(report)[name],
+                                     report["steps"])
 
     def test_without_a_reference_a_row_says_that_only_bits_were_compared(self):
         report = self.run_script("--device=cpu", "--only=correct",
@@ -316,43 +338,6 @@ class GpuScriptTest(BundleTest):
                  if row.get("what") == "encoderd fp32" and "workload" in row
                  and "tokens_per_second" in row]
         self.assertEqual(3, len(rates))
-
-
-class SpeedTest(unittest.TestCase):
-    def test_a_short_pass_is_timed_after_one_of_its_own(self):
-        class Contender:
-            def __init__(self, seconds):
-                self.seconds = iter(seconds)
-
-            def run(self):
-                return next(self.seconds)
-
-        short, times = Contender([9, 0.1, 9, 0.2]), []
-        for _ in range(2):
-            speed.add_pass(short, times)
-        self.assertEqual([0.1, 0.2], times)
-        long, times = Contender([9, 2, 3]), []
-        for _ in range(2):
-            speed.add_pass(long, times)
-        self.assertEqual([2, 3], times)
-
-
-class PlanTest(unittest.TestCase):
-    def test_the_clock_gives_what_is_left_and_never_more(self):
-        now = [0.0]
-        clock = plan.Clock(540, lambda: now[0])
-        self.assertEqual(530, clock.left())
-        clock.begin_step(100)
-        self.assertEqual(60, clock.limit(60))
-        now[0] = 70
-        self.assertEqual(30, clock.limit(60))
-        now[0] = 101
-        with self.assertRaisesRegex(plan.OutOfTime, "own time"):
-            clock.limit(60)
-        clock.end_step()
-        now[0] = 531
-        with self.assertRaisesRegex(plan.OutOfTime, "deadline of 540 s"):
-            clock.limit(1)
 
 
 if __name__ == "__main__":

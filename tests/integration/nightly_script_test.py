@@ -15,12 +15,29 @@ class NightlyScriptTest(ScriptCase):
         self.checkout = self.folder / "checkout"
         shutil.copytree(ROOT / "tests/nightly", self.checkout / "tests/nightly")
         shutil.copy(ROOT / "tests/nightly.sh", self.checkout / "tests")
+        self.stand_in("cmake", "exit 0")
 
-    def nightly(self, *checks):
+    def program(self, path, text):
+        """A script in the checkout."""
+        file = self.checkout / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+        file.chmod(0o755)
+        return str(file)
+
+    def change(self, text):
+        """Adds to the checks; a later function of a name replaces the first."""
+        part = self.checkout / "tests/nightly/packages.sh"
+        part.write_text(part.read_text(encoding="utf-8") + text,
+                        encoding="utf-8")
+
+    def nightly(self, *checks, **environment):
         done = subprocess.run(
             [self.checkout / "tests/nightly.sh", *checks], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60,
-            env=dict(os.environ, PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+            env=dict(os.environ, PATH=f"{self.folder}/path:{os.environ['PATH']}",
+                     **environment))
+        self.said = done.stderr
         rows = [line.split() for line in done.stdout.splitlines()[1:]]
         return done.returncode, [(row[0], row[-1]) for row in rows]
 
@@ -31,13 +48,80 @@ class NightlyScriptTest(ScriptCase):
             self.nightly("fuzz", "simulation"))
 
     def test_an_error_of_the_shell_ends_its_check_alone(self):
-        part = self.checkout / "tests/nightly/builds.sh"
-        part.write_text(part.read_text(encoding="utf-8") + """
+        self.change("""
 check_fuzz() { local value=$((1 + )); verdict 0 "$value" true; }
 check_clang() { verdict 0 0 true; }
-""", encoding="utf-8")
+""")
         self.assertEqual((1, [("fuzz", "FAILED"), ("clang", "passed")]),
                          self.nightly("fuzz", "clang"))
+
+    def test_a_figure_of_two_lines_is_one_row(self):
+        self.change("check_fuzz() { verdict 0 $'a\\tb\\nc' true; }\n")
+        self.assertEqual((0, [("fuzz", "passed")]), self.nightly("fuzz"))
+
+    def test_a_row_that_is_lost_or_repeated_fails(self):
+        self.change("""
+check_asan() { verdict 0 0 true; verdict 0 0 true; }
+check_fuzz() { verdict 0 0 true; }
+check_clang() { verdict 0 0 true; }
+row() {
+  [[ $check == clang ]] ||
+    printf '%s\\t0\\t0\\tpassed\\n' "$check" >> "$work/table"
+}
+""")
+        for checks, rows in ((("fuzz", "clang"), ["fuzz"]), (("clang",), []),
+                             (("asan",), ["asan", "asan"])):
+            with self.subTest(checks):
+                self.assertEqual((1, [(row, "passed") for row in rows]),
+                                 self.nightly(*checks))
+                self.assertIn("lost or repeated", self.said)
+
+    def rounds(self, *counts):
+        """The verdict where the two programs pass as many tests."""
+        for program, count in zip(("process", "queue"), counts):
+            self.program(f"build/dev/bin/server_{program}_test",
+                         f"echo '[  PASSED  ] {count}.'")
+        return self.nightly("rounds")
+
+    def test_rounds_need_the_tests_that_their_filters_name(self):
+        self.assertEqual((0, [("rounds", "passed")]),
+                         self.rounds("2 tests", "1 test"))
+        for counts in (("0 tests", "0 tests"), ("2 tests", "0 tests"),
+                       ("1 test", "1 test")):
+            with self.subTest(counts):
+                self.assertEqual((1, [("rounds", "FAILED")]),
+                                 self.rounds(*counts))
+
+    def test_the_real_engine_of_the_gpu_script_must_run(self):
+        for said, code, verdict in (
+                ("Ran 1 test in 9.1s\n\nOK", 0, "passed"),
+                ("Ran 0 tests in 0.0s\n\nOK", 0, "FAILED"),
+                ("Ran 1 test in 0.0s\n\nOK (skipped=1)", 0, "FAILED"),
+                ("Ran 1 test in 9.1s\n\nOK", 1, "FAILED")):
+            with self.subTest(said, code=code):
+                python = self.program("python", f"echo '{said}'; exit {code}")
+                self.assertEqual(
+                    (int(verdict == "FAILED"), [("gpu_script_host", verdict)]),
+                    self.nightly("gpu_script_host",
+                                 ENCODERD_TEST_PYTHON=python))
+
+    def test_integrations_need_a_clean_end(self):
+        programs = "tests/integration/client_programs"
+        self.program(f"{programs}/install.sh", "exit 0")
+        for said, code, verdict in (
+                ("9 passed in 3.21s", 0, "passed"),
+                ("9 passed, 1 warning in 65.21s (0:01:05)", 0, "passed"),
+                ("9 passed, 1 warning, 1 error in 3.21s", 1, "FAILED"),
+                ("9 passed, 1 warning, 1 error in 3.21s", 0, "FAILED"),
+                ("9 passed in 3.21s", 1, "FAILED"),
+                ("9 passed, 1 skipped in 3.21s", 0, "FAILED"),
+                ("0 passed in 0.01s", 0, "FAILED")):
+            with self.subTest(said, code=code):
+                self.program(f"{programs}/integrations.sh",
+                             f"echo '{said}'; exit {code}")
+                self.assertEqual(
+                    (int(verdict == "FAILED"), [("integrations", verdict)]),
+                    self.nightly("integrations", ENCODERD_TEST_MODEL="here"))
 
 
 if __name__ == "__main__":

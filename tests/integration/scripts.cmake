@@ -15,8 +15,9 @@ encoderd_python_test(NAME subproject SCRIPT subproject_test.py TIMEOUT 300)
 # What makes the image's file system; the image itself is built by tests/nightly.sh.
 encoderd_python_test(NAME image_root SCRIPT container/root_test.py)
 
-# tests/gpu.sh: its options, folders and streams; then over programs that hang, die or lie, with the real engine where this build has it.
+# tests/gpu.sh: its options, folders and streams; parts of it in the test's process; then over programs that hang, die or lie, with the real engine where this build has it.
 encoderd_python_test(NAME gpu_script_options SCRIPT gpu_script_options_test.py)
+encoderd_python_test(NAME gpu_script_parts SCRIPT gpu_script_parts_test.py)
 encoderd_python_test(NAME gpu_script SCRIPT gpu_script_test.py TIMEOUT 600)
 # The longest tests begin first, in a first run too.
 set_tests_properties(gpu_script PROPERTIES COST 200)

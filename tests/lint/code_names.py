@@ -37,7 +37,8 @@ HASH = (".sh", ".cmake", "CMakeLists.txt", ".rb", ".pl")
 COMMENTED = CXX + HASH + (".py",)
 PLAIN = (".h.in", ".json", ".toml", ".yml", ".service", "Dockerfile",
          ".clang-tidy")
-DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py")
+DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py",
+                   "tests/lint/self_test_tree.py")
 
 CXX_PARTS = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"

@@ -5,6 +5,7 @@ import fnmatch
 import re
 
 NAME = "Dockerfile"
+CMAKE = "CMakeLists.txt"
 FOLDERS = re.compile(r"^\s*add_subdirectory\((\w+)", re.MULTILINE)
 
 
@@ -50,7 +51,7 @@ def check(tree):
     """What it copies is there, its stages are named before they are used, and
     every folder that CMake builds is copied."""
     if NAME not in tree.files:
-        return []
+        return [f"{NAME} is missing"]
     found = []
     stages = {"scratch"}
     copied = set()
@@ -80,12 +81,11 @@ def check(tree):
 
 
 def _against_cmake(tree, copied):
-    if "CMakeLists.txt" not in tree.files:
-        return []
-    cmake = tree.read("CMakeLists.txt")
+    if CMAKE not in tree.files:
+        return [f"{CMAKE} is missing"]
+    cmake = tree.read(CMAKE)
     found = []
     for folder in sorted(set(FOLDERS.findall(cmake)) - {"tests"}):
         if folder not in copied:
-            found.append(f"{NAME}: does not copy {folder}, which CMakeLists.txt "
-                         "builds")
+            found.append(f"{NAME}: does not copy {folder}, which {CMAKE} builds")
     return found

@@ -7,6 +7,8 @@ backticks joined by "or", NAME standing for the op's own name.
 import re
 
 README = "engine/README.md"
+STRUCTS = "engine/device/ops.h"
+PASS = "engine/encoder_session.cc"
 BEGIN = "<!-- list: op -->"
 MOST = 8
 ITEM = re.compile(r"\d+\. ((?:`[^`]+`(?: or )?)+)")
@@ -36,8 +38,10 @@ def _matching(tree, pattern):
 
 def ops(tree):
     """Each op that a pass runs is in one file of every item."""
-    if "engine/device/ops.h" not in tree.files:
-        return []
+    missing = [path for path in (README, STRUCTS, PASS)
+               if path not in tree.files]
+    if missing:
+        return [f"{path} is missing" for path in missing]
     items = _items(tree)
     found = []
     if not 0 < len(items) <= MOST:
@@ -47,8 +51,8 @@ def ops(tree):
     def text(path):
         return (tree.root / path).read_text(encoding="utf-8")
 
-    session = text("engine/encoder_session.cc")
-    names = [name for name in OP.findall(text("engine/device/ops.h"))
+    session = text(PASS)
+    names = [name for name in OP.findall(text(STRUCTS))
              if re.search(rf"\b{name}\b", session)]
     for number, patterns in items:
         texts = []

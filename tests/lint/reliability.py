@@ -1,4 +1,5 @@
-"""tests/CHECKS.md: what it names exists, and every check has a verdict.
+"""tests/CHECKS.md: what it names exists, and every check has a verdict;
+tests/nightly.sh runs each of its checks.
 
 Between backticks stand tests (`Suite.Name`, `test_NAME`) and what is run
 by name (`nightly.sh NAME`, `bounds.py NAME`, `lint.py NAME`).
@@ -7,6 +8,8 @@ by name (`nightly.sh NAME`, `bounds.py NAME`, `lint.py NAME`).
 import re
 
 PAGE = "tests/CHECKS.md"
+NIGHTLY = "tests/nightly.sh"
+RUN = re.compile(r"^checks=\(([^)]*)\)", re.MULTILINE)
 TICKED = re.compile(r"`([^`\n]+)`")
 CXX_TEST = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+),\s*(\w+)\)")
 PYTHON_TEST = re.compile(r"^\s*def (test_\w+)\(", re.MULTILINE)
@@ -44,9 +47,23 @@ def _named(line):
             or name.split(" ")[0] in PROGRAMS]
 
 
+def _nightly(tree):
+    """Each function check_NAME of tests/nightly is in its array `checks`."""
+    where, gives = PROGRAMS["nightly.sh"]
+    have = {name for path in tree.below(where)
+            for name in gives.findall(tree.read(path))}
+    array = RUN.search(tree.read(NIGHTLY))
+    run = set(array[1].split()) if array else set()
+    return ([f"{NIGHTLY}: check_{name} is not in 'checks'"
+             for name in sorted(have - run)]
+            + [f"{NIGHTLY}: there is no check_{name}, but 'checks' names it"
+               for name in sorted(run - have)])
+
+
 def checks(tree):
-    if PAGE not in tree.files:
-        return []
+    missing = [path for path in (PAGE, NIGHTLY) if path not in tree.files]
+    if missing:
+        return [f"{path} is missing" for path in missing]
     known = _tests(tree) | _commands(tree)
     found, verdicts, said = [], [], None
     for number, line in tree.lines(PAGE):
@@ -71,4 +88,4 @@ def checks(tree):
     if said != have:
         found.append(f"{PAGE}: has {have} checks shown, partly shown and "
                      f"missing, but says {said}")
-    return found
+    return found + _nightly(tree)

@@ -18,135 +18,23 @@ import includes
 import lint
 import messages
 import words
+from self_test_tree import (CHECKS, CLEAN, CXX_MESSAGES, DOCKERFILE, EVENTS,
+                            FILES, FLAG_TABLE, MESSAGES, METRIC_TABLE,
+                            NIGHTLY, OP_FILES, PYTHON_MESSAGES, REASON_TABLE,
+                            TOKENS)
 from tree import Tree
 
-REASONS = """enum ErrorReason {
-  ERROR_REASON_UNSPECIFIED = 0;
-  // NOT_FOUND. model; available.
-  ERROR_REASON_MODEL_NOT_FOUND = 14;
-}
-"""
-REASON_TABLE = """# Errors
-<!-- table: reasons -->
-| reason | code |
-|---|---|
-| `MODEL_NOT_FOUND` | NOT_FOUND |
-"""
-FLAG_TABLE = """<!-- table: flags -->
-| flag | what |
-|---|---|
-| `--model` | a folder |
-| `--flagfile` | a file |
-"""
-METRIC_TABLE = """<!-- table: metrics -->
-| metric | what |
-|---|---|
-| `encoderd_tokens_total` | tokens |
-"""
-EVENTS = """# deploy
-<!-- table: events -->
-| event | what |
-|---|---|
-| `begin`, `on`, `off` | life |
-"""
-OP_FILES = """# engine
-<!-- list: op -->
-1. `device/ops.h`: its struct;
-2. `device/cpu/NAME_kernel.h` or `encoder_session.cc`: its kernel.
-"""
-DOCKERFILE = """ARG VERSION=1.2.0
-FROM debian:12 AS build
-COPY engine \\
-  /src/
-FROM build
-COPY --from=build /src /
-"""
-CHECKS = """| # | what | verdict |
-|---|---|---|
-| 1 | `ATest.Holds` | shown |
-| 2 | it | partly: the rest |
-
-Shown 1, partly 1, missing 0.
-"""
-FILES = """# cpu
-| file | what it is |
-|---|---|
-| NAME_kernel.h, simd | dot |
-"""
-TOKENS = """const TokenHolder* TokenTable::Find(absl::string_view token) const {
-  const std::string hash = Hash(token);
-  const TokenHolder* found = nullptr;
-  for (const auto& holder : holders_) {
-    if (CRYPTO_memcmp(hash.data(), holder->hash_.data(), hash.size()) == 0) {
-      found = holder.get();
-    }
-  }
-  return found;
-}
-"""
-MESSAGES = """# Messages
-<!-- messages: client/cpp/c.cc client/python/c.py -->
-| message | when | remedy |
-|---|---|---|
-| `no file "<path>": give one of at most 7 MiB`<br>`<path> is a folder` | a | b |
-| `limit is <value>; it takes 1 or more \\| none` | a | b |
-"""
-CXX_MESSAGES = """Status C() {
-  if (1 > 2) return Refused(path, " is a folder");
-  return Refused("no file \\"", path,
-                 "\\": give "
-                 "one of at most ",
-                 kMost, " MiB");
-}
-"""
-PYTHON_MESSAGES = """def c(value):
-    rule = f"1 or more | none"
-    raise ValueError(f"limit is {value}; it takes " + rule)
-"""
-FIGURES = {"texts_per_call": 7, "bytes_per_call": 3 << 20}
-SAID = client_settings.sentences(FIGURES)
-CLEAN = {
-    client_settings.SETTINGS: json.dumps(FIGURES),
-    "client/python/README.md": "\n".join(words for _, words in SAID) + "\n",
-    "CMakeLists.txt": "project(a VERSION 1.2.0)\nadd_subdirectory(engine)\n",
-    "Dockerfile": DOCKERFILE,
-    "README.md": "[a](server/docs/errors.md#errors)\n",
-    "server/docs/errors.md": REASON_TABLE,
-    "server/docs/flags.md": FLAG_TABLE,
-    "server/docs/metrics.md": METRIC_TABLE,
-    ".clang-format": "BasedOnStyle: Google\n",
-    ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
-                   "WarningsAsErrors: '*'\nHeaderFilterRegex: '[.]cc$'\n",
-    "engine/README.md": OP_FILES,
-    "engine/device/README.md": "# device\n",
-    "engine/device/ops.h": "struct AddOp {};\nstruct CutOp {};\n",
-    "engine/device/cpu/README.md": FILES,
-    "engine/device/cpu/simd.h": "int Simd();\n",
-    "engine/device/cpu/add_kernel.h": "void Add(const AddOp& op);\n",
-    "engine/encoder_session.cc": "void Run(AddOp op);\n",
-    "engine/a.cc": "int A() { return 1; }\n",
-    "proto/encoderd/v1/encoder.proto": REASONS,
-    "deploy/README.md": EVENTS,
-    "client/README.md": "`cpp/`, `python/`\n"
-    + "\n".join(words for _, words in SAID) + "\n",
-    "client/cpp/c.cc": CXX_MESSAGES,
-    "client/docs/messages.md": MESSAGES,
-    "client/python/c.py": PYTHON_MESSAGES,
-    "tests/README.md": "# tests\n",
-    "tests/CHECKS.md": CHECKS,
-    "tests/a_test.cc": "TEST(ATest, Holds) {}\n",
-    "server/security/README.md": "# security\n",
-    "server/security/token_table.cc": TOKENS,
-    "server/README.md": "# server\n",
-    "server/flags.cc": 'ABSL_FLAG(std::string, model, "", "a folder");\n',
-    "server/rows.cc": "// \"max_rows\" of GetRows() in r*.cc; see server/flags.cc.\n"
-                      "int GetRows() { return 1; }\n",
-    "server/observe/README.md": "# observe\n",
-    "server/run.cc": 'void Run(bool on) {\n  Log(LogLevel::kInfo, "begin");\n'
-                     '  Log(on ? LogLevel::kInfo : LogLevel::kWarning, '
-                     'on ? "on" : "off");\n}\n',
-    "server/observe/m.cc": 'const char* k = "encoderd_tokens_total";\n',
-}
+# A check, and a file that it looks at: without it, it says so.
+REMOVED = [
+    ("ops", "engine/README.md"),
+    ("ops", "engine/device/ops.h"),
+    ("ops", "engine/encoder_session.cc"),
+    ("dockerfile", "Dockerfile"),
+    ("dockerfile", "CMakeLists.txt"),
+    ("checks", "tests/CHECKS.md"),
+    ("checks", "tests/nightly.sh"),
+    ("token_compare", "server/security/token_table.cc"),
+]
 
 # check, planted file, its text, what the check must say
 PLANTED = [
@@ -268,6 +156,11 @@ PLANTED = [
     ("checks", "tests/CHECKS.md", CHECKS.replace("| 2 |", "| 3 |"), "row 3, not 2"),
     ("checks", "tests/CHECKS.md", CHECKS.replace("Shown 1", "Shown 2"),
      "says [2, 1, 0]"),
+    ("checks", "tests/nightly.sh", NIGHTLY.replace(" soak", ""),
+     "check_soak is not in 'checks'"),
+    ("checks", "tests/nightly.sh", NIGHTLY.replace(" soak", " soak rain"),
+     "there is no check_rain"),
+    ("checks", "tests/nightly.sh", "", "check_fuzz is not in 'checks'"),
     ("token_compare", "server/security/token_table.cc",
      TOKENS.replace("CRYPTO_memcmp", "memcmp"), "no loop with CRYPTO_memcmp"),
     ("token_compare", "server/security/token_table.cc",
@@ -279,6 +172,13 @@ PLANTED = [
      "outside of its loop"),
     ("steady_time", "server/b.cc", "auto t = absl::Now();\n", "b.cc:1"),
     ("steady_time", "client/cpp/b.cc", "mu_.AwaitWithTimeout(c, t);\n", "b.cc:1"),
+    ("steady_time", "engine/b.cc", "int t = time(nullptr);\n", "b.cc:1"),
+    ("steady_time", "engine/b.cc", "clock_gettime(CLOCK_REALTIME, &t);\n", "b.cc:1"),
+    ("steady_time", "server/b.cc", "condition.wait_until(lock, t);\n", "b.cc:1"),
+    ("steady_time", "server/b.cc", "std::this_thread::sleep_until(t);\n", "b.cc:1"),
+    ("steady_time", "server/base/log.cc", "F(absl::Now());\nF(absl::Now());\n",
+     "log.cc: reads the wall clock 2 times, and 1 is allowed"),
+    ("steady_time", "server/base/log.cc", "int b;\n", "0 times, and 1"),
     ("unused_using", "server/b.cc", "using a::B;\nint BB();\n", "b.cc:1: B is taken"),
     ("messages", "client/docs/messages.md", "# Messages\n", "no page"),
     ("messages", "client/docs/messages.md", MESSAGES.replace("one of", "two of"),
@@ -335,6 +235,14 @@ class LintTest(unittest.TestCase):
                 os.remove(f"{self.root}/{path}")
                 if path in CLEAN:
                     write(self.root, path, CLEAN[path])
+
+    def test_finds_that_what_it_looks_at_is_missing(self):
+        for name, path in REMOVED:
+            with self.subTest(name, path=path):
+                os.remove(f"{self.root}/{path}")
+                self.assertIn(f"{path} is missing",
+                              lint.CHECKS[name](Tree(self.root)))
+                write(self.root, path, CLEAN[path])
 
     def test_finds_an_executable_without_a_first_line(self):
         os.chmod(f"{self.root}/engine/a.cc", 0o755)

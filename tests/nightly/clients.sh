@@ -21,14 +21,18 @@ check_languages() {
 
 # The Python client inside the packages that take it in place of a model.
 check_integrations() {
-  local log=$work/integrations.log figure
+  local log=$work/integrations.log code figure
   touch "$log"
   build_programs bench encoderd encoderctl && install_client && fetch_model &&
-    { PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
+    PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
       tests/integration/client_programs/integrations.sh "$work/venv" \
-      > "$log" 2>&1 || tail -n 40 "$log" >&2; }
-  figure=$(tail -n 1 "$log" | cut -c1-60)
-  verdict "0 failed or skipped" "$figure" grep -qxE '[0-9]+ passed( in .*|, [0-9]+ warn.*)' <<< "$figure"
+      > "$log" 2>&1
+  code=$?
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
+  figure="exit $code; $(tail -n 1 "$log" | cut -c1-60)"
+  verdict "0 failed or skipped" "$figure" grep -qxE \
+    'exit 0; [1-9][0-9]* passed(, [0-9]+ warnings?)? in [0-9.]+s( \([0-9:]+\))?' \
+    <<< "$figure"
 }
 
 # Every text of the corpus in every comparison; tests/run.sh takes a tenth of

@@ -69,8 +69,12 @@ def gtest(run, name, command, limit, lines=None):
     if code != 0:
         raise RuntimeError(f"exit {code}, failed: {', '.join(failed[:20])}; "
                            f"see {run.log(name).name}")
-    passed = [line for line in lines if line.startswith("[  PASSED  ]")]
+    passed = [line for line in lines
+              if re.match(r"\[  PASSED  \] [1-9]", line)]
     if not passed:
+        if any(line.startswith("[  SKIPPED ] ") for line in lines):
+            raise NotRun("every test was skipped, see "
+                         f"{run.log(name).name}")
         raise RuntimeError("exit 0, but no test passed")
     return passed[-1].split("] ")[1]
 
@@ -158,6 +162,10 @@ class Reference:
                 self.close()
         return self._vectors
 
+    def lacks(self, needed=True):
+        """That there are none, where they are needed."""
+        return [f"no reference: {self.why}"] if needed and self.why else []
+
     def close(self):
         if self._worker:
             self._worker.close()
@@ -168,33 +176,37 @@ def goldens(run, name, config):
     folder = folder_of(run, name, config)
     ids = mixed_ids(run, folder)
     reference = Reference(run, folder, ids)
+    told = []
     try:
-        told = [compare(run, name, folder, ids, reference, dtype)
-                for dtype in run.dtypes]
-        want = reference.vectors()
+        for dtype in run.dtypes:
+            told.append(compare(run, name, folder, ids, reference, dtype))
+        reference.vectors()
+    except OutOfTime as reason:
+        judged([*told, f"cut off: {reason}"], reference.lacks(run.on_card))
+        raise
     finally:
         reference.close()
-    if want is None:
-        told.append(f"no reference: {reference.why}")
-        if run.on_card:
-            raise RuntimeError("; ".join(told))
-        raise BitsOnly(judged(told))
-    return judged(told)
+    found = judged(told, reference.lacks(run.on_card))
+    if reference.why:
+        raise BitsOnly("; ".join([found, *reference.lacks()]))
+    return found
 
 
-def judged(told):
-    """A detail; an error if any of it is one."""
-    text = "; ".join(told)
-    if "FAILED" in text:
+def judged(told, lacks=()):
+    """A detail; an error if any of it is one, or anything is lacking."""
+    text = "; ".join([*told, *lacks])
+    if lacks or "FAILED" in text:
         raise RuntimeError(text)
     return text
 
 
 def compare(run, name, folder, ids, reference, dtype, judge=True):
     """One row: against the reference (where there is none, "bits only"), and
-    the same bits in another order, in smaller batches, and alone."""
+    the same bits in another order, in smaller batches, and alone. Where the
+    time is over, the row has what was found before, and OutOfTime follows."""
     run.report.doing(f"{name} {dtype}")
     row = {"model": name, "dtype": dtype, "sequences": len(ids.lengths)}
+    cut_off = None
     try:
         got = vectors_of(run, folder, ids, dtype)
         want = reference.vectors()
@@ -203,15 +215,20 @@ def compare(run, name, folder, ids, reference, dtype, judge=True):
             row.update(figures)
             row["good"] = vectors.good(figures, dtype)
         row["same_bits"] = same_in_company(run, folder, ids, dtype, got)
-        bad = not row["same_bits"] or judge and not row.get("good", True)
-    except OutOfTime:
-        raise
+        bad = not row["same_bits"]
+    except OutOfTime as reason:
+        cut_off, bad = reason, False
+        row["note"] = str(reason)
     except Exception as failure:  # costs its own row
         row["note"] = str(failure)[:400]
         bad = True
-    row["verdict"] = ("FAILED" if bad else "bits only" if "good" not in row
+    bad |= judge and not row.get("good", True)
+    row["verdict"] = ("FAILED" if bad else "cut off" if cut_off
+                      else "bits only" if "good" not in row
                       else "passed" if judge else "told, not judged")
     run.report.row(**row)
+    if cut_off:
+        raise cut_off
     cosine = row.get("min_cosine", "none")
     return (f"{dtype} {row['verdict']} (least cosine {cosine}, same bits "
             f"{row.get('same_bits', 'unknown')})")
@@ -234,11 +251,13 @@ def same_in_company(run, folder, ids, dtype, got):
     worker = engine(run, folder, dtype, batch_tokens=1024)
     try:
         worker.feed(shuffled)
-        same = vectors.same_bits(worker.vectors(), got[order])
+        if not vectors.same_bits(worker.vectors(), got[order]):
+            return False
         for index in range(min(8, len(ids.sequences))):
             worker.feed(run.given_ids("alone", [ids.sequences[index]]))
-            same &= vectors.same_bits(worker.vectors(), got[index:index + 1])
-        return same
+            if not vectors.same_bits(worker.vectors(), got[index:index + 1]):
+                return False
+        return True
     finally:
         worker.close()
 
@@ -259,25 +278,32 @@ def fp8(run):
         try:
             told.append(compare(run, name, folder, ids, reference, "fp8",
                                 **how))
-            if reference.vectors() is None:
-                lacks.append(f"no reference: {reference.why}")
+            reference.vectors()
         finally:
+            lacks.extend(reference.lacks())
             reference.close()
 
-    judge("random", folder, ids, judge=False)
-    if run.model:
-        sequences = []
-        run.call("tokens", run.worker_command(
-            "tokens", f"--model={run.model}",
-            f"--texts={12 if run.quick else 1000}"), 60,
-            lambda line: sequences.append(list(map(int, line.split()))),
-            run.worker_environment)
-        if not sequences:
-            raise RuntimeError("no ids of texts, see tokens.log")
-        judge("given", str(run.model), run.given_ids("texts", sequences))
-    if lacks:
-        raise RuntimeError("; ".join([*told, *lacks]))
-    return judged(told)
+    try:
+        judge("random", folder, ids, judge=False)
+        if run.model:
+            judge("given", str(run.model), ids_of_texts(run))
+    except OutOfTime as reason:
+        judged([*told, f"cut off: {reason}"], lacks)
+        raise
+    return judged(told, lacks)
+
+
+def ids_of_texts(run):
+    """The given model's tokens of texts."""
+    sequences = []
+    run.call("tokens", run.worker_command(
+        "tokens", f"--model={run.model}",
+        f"--texts={12 if run.quick else 1000}"), 60,
+        lambda line: sequences.append(list(map(int, line.split()))),
+        run.worker_environment)
+    if not sequences:
+        raise RuntimeError("no ids of texts, see tokens.log")
+    return run.given_ids("texts", sequences)
 
 
 def kept_algorithms(run):

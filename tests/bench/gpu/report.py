@@ -116,8 +116,11 @@ class Report:
         say(f"gpu.sh: left out: {what}: {why}")
 
     def failed(self):
+        """Whether a step or a row did: the step of a failed row may have ended
+        otherwise, cut off by time."""
         return any(step["status"] == "FAILED"
-                   for step in self.content["steps"])
+                   for step in self.content["steps"]) or any(
+            row.get("verdict") == "FAILED" for row in self.content["rows"])
 
     def finish(self, ended=""):
         """ended: why the run ended early, if it did."""

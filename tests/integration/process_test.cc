@@ -68,6 +68,8 @@ TEST(ProcessTest, TermWhileLoadingEndsAtOnce) {
     Served served("load_ms:3600000");
     served.process.Signal(number);
     EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
+    EXPECT_THAT(served.process.log(),
+                HasSubstr("level=info event=stopped_while_loading"));
   }
 }
 

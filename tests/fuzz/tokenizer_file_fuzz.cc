@@ -1,9 +1,9 @@
 // A tokenizer's files, cut at lines of three dashes. The first byte says which:
 // 'j' tokenizer.json, 'v' vocab.txt, 'm' vocab.json and merges.txt; all with
-// tokenizer_config.json at the end.
-// Whatever they say, the answer is a status, or parts that can be used. The
-// table of all code points is left out: it depends on four switches only and
-// takes too long for millions of runs.
+// tokenizer_config.json, special_tokens_map.json and added_tokens.json at the
+// end. Whatever they say, the answer is a status, or parts that can be used.
+// The table of all code points is left out: it depends on four switches only
+// and takes too long for millions of runs.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,8 +20,11 @@
 
 namespace {
 
-constexpr const char* kFiles[] = {"tokenizer.json", "vocab.txt", "vocab.json",
-                                  "merges.txt", "tokenizer_config.json"};
+// Next to each kind of vocabulary.
+constexpr const char* kSettings[] = {
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
+constexpr const char* kVocabularies[] = {"tokenizer.json", "vocab.txt",
+                                         "vocab.json", "merges.txt"};
 
 void Require(bool condition) {
   if (!condition) abort();
@@ -37,7 +40,8 @@ std::string MakeFolder() {
 }
 
 void RemoveFolder(const std::string& folder) {
-  for (const char* file : kFiles) unlink((folder + "/" + file).c_str());
+  for (const char* file : kVocabularies) unlink((folder + "/" + file).c_str());
+  for (const char* file : kSettings) unlink((folder + "/" + file).c_str());
   rmdir(folder.c_str());
 }
 
@@ -166,7 +170,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string input(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::string cut = "\n---\n";
-  const auto put_parts = [&](const std::vector<const char*>& names) {
+  const auto put_parts = [&](std::vector<const char*> names) {
+    names.insert(names.end(), std::begin(kSettings), std::end(kSettings));
     size_t begin = 0;
     for (const char* name : names) {
       const size_t end = std::min(input.find(cut, begin), input.size());
@@ -176,13 +181,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   absl::StatusOr<encoderd::TokenizerSpec> spec;
   if (data[0] == 'j') {
-    put_parts({"tokenizer.json", "tokenizer_config.json"});
+    put_parts({"tokenizer.json"});
     spec = encoderd::ReadTokenizerJson(Folder());
   } else if (data[0] == 'm') {
-    put_parts({"vocab.json", "merges.txt", "tokenizer_config.json"});
+    put_parts({"vocab.json", "merges.txt"});
     spec = encoderd::ReadVocabularyAndMerges(Folder());
   } else {
-    put_parts({"vocab.txt", "tokenizer_config.json"});
+    put_parts({"vocab.txt"});
     spec = encoderd::ReadVocabulary(Folder());
   }
   Require(spec.ok() || !spec.status().message().empty());

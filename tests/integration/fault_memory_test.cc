@@ -41,6 +41,7 @@ void FailOneAllocation(size_t min_bytes, int rounds,
     ASSERT_THAT(attempt(), IsOk());
     allocations = count.meant();
   }
+  ASSERT_GT(allocations, 0);  // else nothing is checked
   bool struck = true;
   for (fault.after = 0; struck;
        fault.after += std::max(allocations / rounds, 1)) {

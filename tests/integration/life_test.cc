@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -18,6 +20,7 @@
 #include "server/start_warnings.h"
 #include "tests/support/loopback.h"
 #include "tests/support/patience.h"
+#include "tests/support/raw_http2.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
@@ -315,12 +318,30 @@ TEST(LifeTest, AConnectionBeyondTheCapWaitsForAnother) {
   EXPECT_EQ(second->Embed(&soon, TextRequest({"x"}), &response).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(server.Embed(TextRequest({"first"}), &response).ok());
+  EXPECT_EQ(server.server().connections(), 1);
 
   server.Disconnect();
   grpc::ClientContext later;
   later.set_wait_for_ready(true);
   later.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
   EXPECT_TRUE(second->Embed(&later, TextRequest({"x"}), &response).ok());
+}
+
+TEST(LifeTest, AConnectionThatEndsMakesRoomForOneThatWaits) {
+  ServerConfig config = TestConfig();
+  config.max_connections = 1;
+  TestServer server({}, config);
+  v1::EmbedResponse response;
+  ASSERT_TRUE(server.Embed(TextRequest({"first"}), &response).ok());
+  const int port = server.server().grpc_port();
+  std::optional<RawHttp2> second(std::in_place, port);
+  RawHttp2 third(port);  // waits behind it
+  server.Disconnect();
+  ASSERT_TRUE(second->ReadUntil(RawHttp2::kSettings));
+  EXPECT_EQ(server.server().connections(), 1);
+  second.reset();
+  ASSERT_TRUE(third.ReadUntil(RawHttp2::kSettings));
+  EXPECT_EQ(server.server().connections(), 1);
 }
 
 // Asks for a page, and takes no notice of a server that goes away meanwhile.

@@ -107,6 +107,27 @@ TEST_F(OnErrorTest, EveryFaultOfAnInputIsTheOneThatTheCallWouldHave) {
   }
 }
 
+// One that names a prompt has whatever length the model's author chose.
+TEST(OnErrorSizeTest, TheErrorOfAnInputHasAtMostOneKibibyte) {
+  constexpr size_t kMaxBytes = 1024;  // of the contract
+  FakeModelOptions fake;
+  fake.prompt_name = std::string(3000, 'n');
+  TestServer server(fake);
+  v1::EmbedRequest request = TextRequest({"x", Letters(300)});
+  request.mutable_options()->set_prompt_name(fake.prompt_name);
+  v1::EmbedResponse response;
+  const RpcError whole = ReadError(server.Embed(request, &response));
+  EXPECT_EQ(whole.reason, "INPUT_TOO_LONG");
+  EXPECT_GT(whole.details_bytes, kMaxBytes);
+  ASSERT_TRUE(server.Embed(PerInput(request), &response).ok());
+  EXPECT_FALSE(response.embeddings(0).has_error());
+  EXPECT_LE(response.embeddings(1).error().ByteSizeLong(), kMaxBytes);
+  const RpcError error = ReadError(response.embeddings(1).error());
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(error.message, whole.message);
+  EXPECT_EQ(error.metadata.at("input_index"), "1");
+}
+
 TEST_F(OnErrorTest, ATextThatIsNotUtf8IsOneErrorToo) {
   // inputs: "x", "ok\xC3(", a pair with a bad second text, "y"; options with
   // on_error PER_INPUT.

@@ -17,6 +17,9 @@
 namespace encoderd {
 namespace {
 
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
 double CancelledInputs(const TestServer& server) {
   return TestServer::Sample(server.MetricsText(),
                             "encoderd_cancelled_total{stage=\"queue\"}");
@@ -186,11 +189,20 @@ TEST(FaultTest, APassingFaultFailsItsBatchAndTheNextSucceeds) {
   TestServer server;
   server.model().device().FailNext(1, absl::InternalError("/secret/path"));
   v1::EmbedResponse response;
+  ::testing::internal::CaptureStderr();
   const RpcError error = ReadError(server.Embed(TextRequest({"x"}), &response));
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(error.code, grpc::StatusCode::INTERNAL);
   EXPECT_EQ(error.reason, "DEVICE_FAULT");
-  EXPECT_FALSE(error.metadata.at("error_id").empty());
-  EXPECT_THAT(error.message, ::testing::Not(::testing::HasSubstr("secret")));
+  const std::string id = error.metadata.at("error_id");
+  EXPECT_FALSE(id.empty());
+  EXPECT_THAT(error.message, ::testing::Not(HasSubstr("secret")));
+  // Whoever searches the log for the id finds the device's own message.
+  EXPECT_THAT(
+      log, ContainsRegex(absl::StrCat(
+               "level=error event=device_fault [^\n]*/secret/path[^\n]*", id)));
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("event=call_failed error_id=", id,
+                                          " reason=DEVICE_FAULT")));
   EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
   EXPECT_TRUE(server.server().serving());
   EXPECT_FALSE(server.device_lost());

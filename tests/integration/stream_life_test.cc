@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -47,6 +49,72 @@ TEST(StreamLifeTest, ACallerThatDoesNotReadIsNotServedAndHoldsUpNobody) {
   EXPECT_EQ(stalled.ReadAll().size(), kRequests);
   writer.join();
   EXPECT_TRUE(stalled.Finish().ok());
+}
+
+// What the server holds of a stream whose caller reads no answer at all.
+struct HeldAnswers {
+  int64_t requests = 0;
+  int64_t bytes = 0;
+};
+
+// Once `is_full`. The caller sends `request` often, and its window for answers
+// is 0.
+HeldAnswers HeldOfADeafCaller(TestServer* server,
+                              const v1::EmbedRequest& request,
+                              const std::function<bool(HeldAnswers)>& is_full) {
+  constexpr int kSent = 3 * EmbedStream::kMaxHeldRequests;
+  const std::string bytes = request.SerializeAsString();
+  RawHttp2 deaf(server->server().grpc_port());
+  const uint32_t stream = deaf.Call("/encoderd.v1.Encoder/EmbedStream", bytes);
+  for (int i = 1; i < kSent; ++i) deaf.SendMessage(stream, bytes);
+  HeldAnswers held;
+  const auto look = [&] {
+    held.requests = static_cast<int64_t>(Streamed(*server, "OK"));
+    held.bytes = static_cast<int64_t>(TestServer::Sample(
+        server->MetricsText(), "encoderd_unread_answer_bytes"));
+  };
+  EXPECT_TRUE(Eventually([&] {
+    look();
+    return is_full(held);
+  })) << held.requests
+      << " requests, " << held.bytes << " bytes";
+  // Whatever would still be read is read while others are served.
+  v1::EmbedResponse response;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(server->Embed(TextRequest({"other"}), &response).ok());
+  }
+  look();
+  return held;
+}
+
+TEST(StreamLifeTest, AStreamHoldsAtMostSixtyFourRequests) {
+  TestServer server;
+  const HeldAnswers held =
+      HeldOfADeafCaller(&server, Request("1", {"a"}), [](HeldAnswers now) {
+        return now.requests >= EmbedStream::kMaxHeldRequests;
+      });
+  EXPECT_EQ(EmbedStream::kMaxHeldRequests, 64);
+  EXPECT_EQ(held.requests, EmbedStream::kMaxHeldRequests);
+  EXPECT_LT(held.bytes, EmbedStream::kMaxHeldBytes / 2);
+}
+
+TEST(StreamLifeTest, AStreamReadsNoMoreOnceItHoldsAMebibyte) {
+  FakeModelOptions fake;
+  fake.hidden_size = 384;
+  TestServer server(fake);
+  const v1::EmbedRequest request =
+      Request("1", std::vector<std::string>(20, "a"));
+  v1::EmbedResponse response;
+  ASSERT_TRUE(server.Embed(request, &response).ok());
+  const auto answer = static_cast<int64_t>(response.ByteSizeLong());
+  const HeldAnswers held = HeldOfADeafCaller(
+      &server, request,
+      [](HeldAnswers now) { return now.bytes >= EmbedStream::kMaxHeldBytes; });
+  EXPECT_EQ(EmbedStream::kMaxHeldBytes, 1 << 20);
+  EXPECT_GE(held.bytes, EmbedStream::kMaxHeldBytes);
+  // The last was read below the limit, by an estimate of what was in progress.
+  EXPECT_LT(held.bytes, EmbedStream::kMaxHeldBytes + 2 * answer);
+  EXPECT_LT(held.requests, EmbedStream::kMaxHeldRequests);
 }
 
 // A window of 0: the errors stay here. False: it took so long that calls were

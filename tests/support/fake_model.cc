@@ -37,6 +37,9 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   if (!options.warning.empty()) config.warnings = {options.warning};
   info_.notes = {"computes nothing"};
   config.prompts = {{"query", "q: "}, {"passage", "p: "}};
+  if (!options.prompt_name.empty()) {
+    config.prompts.emplace(options.prompt_name, "x: ");
+  }
   config.max_len = options.max_len;
   config.max_len_source = MaxLenSource::kSentenceTransformers;
   info_.limits.token_rows = config.vocab_size;

@@ -33,6 +33,7 @@ struct FakeModelOptions {
                               // many batches, those of warming up counted
   int32_t stuck_after = 0;  // 0: never; else no batch after this many ever ends
   std::string warning;      // of ModelConfig::warnings; empty: none
+  std::string prompt_name;  // of one more prompt, "x: "; empty: none
   int32_t poison = -1;      // a batch with this token fails; -1: none
 };
 

@@ -65,6 +65,11 @@ class RawHttp2 {
         std::string(1, '\0') + Number(message.size() + missing, 4) + message);
     return stream;
   }
+  // One more message of a call.
+  void SendMessage(uint32_t stream, const std::string& message) {
+    SendFrame(kData, 0, stream,
+              std::string(1, '\0') + Number(message.size(), 4) + message);
+  }
   // As a caller who goes away: RST_STREAM with CANCEL.
   void Reset(uint32_t stream) {
     constexpr uint64_t kCancel = 8;

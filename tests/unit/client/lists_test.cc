@@ -48,19 +48,6 @@ TEST_F(ListsTest, CutsALongListIntoCallsOfSixtyFour) {
   EXPECT_THAT(service_.call_sizes(), UnorderedElementsAre(64, 64, 22));
 }
 
-TEST_F(ListsTest, KeepsTheOrderOfTheListWhenAnEarlyCallIsSlow) {
-  service_.SetDelay(absl::Milliseconds(100));
-  std::vector<std::string> texts = Texts(40);
-  texts[0] = "~slow";
-  ClientOptions options;
-  options.texts_per_call = 4;
-  const auto matrix = Connect(options)->Embed(texts);
-  ASSERT_TRUE(matrix.ok()) << matrix.status();
-  for (int i = 0; i < 40; ++i) {
-    EXPECT_THAT(matrix->row(i), ElementsAreArray(FakeVector(texts[i]))) << i;
-  }
-}
-
 TEST_F(ListsTest, HandsAnswersOverWhileTheSourceIsSilent) {
   int given = 0, answered = 0;
   ClientOptions options;
@@ -105,17 +92,6 @@ TEST_F(ListsTest, NamesTheOffendingInputOfTheWholeList) {
   EXPECT_EQ(GetInputIndex(matrix.status()), 131);
   EXPECT_EQ(matrix.status().message(),
             "inputs[131] has 9 tokens; this model takes at most 8");
-}
-
-TEST_F(ListsTest, ReportsTheFirstErrorOfTheListThoughALaterOneIsFaster) {
-  service_.SetDelay(absl::Milliseconds(100));
-  std::vector<std::string> texts = Texts(8);
-  texts[0] = "~slow";
-  texts[1] = "a b c d e f g";
-  texts[5] = "a b c d e f g h i";
-  ClientOptions options;
-  options.texts_per_call = 2;
-  EXPECT_EQ(GetInputIndex(Connect(options)->Embed(texts).status()), 1);
 }
 
 TEST_F(ListsTest, NamesTheTextThatIsNotUtf8WithoutSendingIt) {

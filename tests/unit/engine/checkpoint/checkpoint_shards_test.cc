@@ -1,13 +1,18 @@
 // A checkpoint of several files and an index.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/checkpoint_files.h"
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/io/json.h"
 #include "engine/io/sha256.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/safetensors_writer.h"
@@ -90,6 +95,53 @@ TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
   EXPECT_THAT(Open(), IsError(kDataLoss, "weight_map is missing"));
   folder_.Write("model.safetensors.index.json", R"({"weight_map":{"t":1}})");
   EXPECT_THAT(Open(), IsError(kDataLoss, "expected a file name"));
+}
+
+// The process's limit of open files, raised until the end: each shard is one.
+class ManyOpenFiles {
+ public:
+  explicit ManyOpenFiles(rlim_t files) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit raised = before_;
+    raised.rlim_cur = std::max(raised.rlim_cur, files);
+    allowed_ = raised.rlim_cur <= raised.rlim_max &&
+               setrlimit(RLIMIT_NOFILE, &raised) == 0;
+  }
+  ~ManyOpenFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  ManyOpenFiles(const ManyOpenFiles&) = delete;
+  ManyOpenFiles& operator=(const ManyOpenFiles&) = delete;
+
+  bool allowed() const { return allowed_; }
+
+ private:
+  rlimit before_ = {};
+  bool allowed_ = false;
+};
+
+TEST_F(ShardedWeightsTest, RefusesMoreThan1024Shards) {
+  constexpr int kMost = 1024;
+  const ManyOpenFiles open_files(2 * kMost);
+  if (!open_files.allowed()) GTEST_SKIP() << "ulimit -Hn is too low";
+  const TempFolder folder;
+  Json index;
+  for (int i = 0; i <= kMost; ++i) {
+    const std::string name = absl::StrCat("t", i);
+    const std::string file = absl::StrCat(name, ".safetensors");
+    const std::vector<TensorToWrite> tensors = {FloatTensor(name, {1}, {0})};
+    folder.Write(file, SafetensorsBytes(tensors));
+    index["weight_map"][name] = file;
+    if (i + 1 < kMost) continue;
+    folder.Write("model.safetensors.index.json", index.dump());
+    const auto files = CheckpointFiles::Open(folder.path(), "");
+    if (i < kMost) {
+      ASSERT_THAT(files, IsOk());
+      EXPECT_EQ(files->tensors().size(), kMost);
+    } else {
+      EXPECT_THAT(files, IsError(kDataLoss,
+                                 "model.safetensors.index.json names more than "
+                                 "1024 files"));
+    }
+  }
 }
 
 // Which a manifest need not list.

@@ -234,6 +234,15 @@ TEST_P(ProductTest, KeepsARowsBitsAtOddShapes) {
   ExpectRowsIndependent(1537, 77);
 }
 
+// What fp32 takes in memory, bf16 halves.
+TEST_P(ProductTest, APackedWeightTakesFourBytesAndInBf16Two) {
+  constexpr int64_t kIn = 384;  // as many as fill whole panels
+  constexpr int64_t kOut = 1536;
+  const int64_t each = GetParam().dtype == DType::kBF16 ? 2 : 4;
+  EXPECT_EQ(Product::PackedBytes(ProductsOf(GetParam()), kOut, kIn),
+            kIn * kOut * each);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, ProductTest,
                          ::testing::ValuesIn(TestDevices()),
                          [](const ::testing::TestParamInfo<TestDevice>& info) {

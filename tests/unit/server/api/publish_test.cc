@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "server/pipeline/errors.h"
 
@@ -13,6 +14,18 @@ namespace encoderd {
 namespace {
 
 using absl::StatusCode;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What the log says of `status` as it becomes `*published`.
+std::string LogOfPublishing(const absl::Status& status,
+                            absl::Status* published) {
+  ::testing::internal::CaptureStderr();
+  *published = Publish(status);
+  return ::testing::internal::GetCapturedStderr();
+}
 
 TEST(PublishTest, TellsWhenToComeBackOnlyWhereItHelps) {
   const auto delay = [](StatusCode code, const char* reason) {
@@ -37,12 +50,17 @@ TEST(PublishTest, HidesWhatIsInternalBehindAnErrorId) {
   for (const absl::Status& status :
        {absl::InternalError("/secret/path"), absl::UnknownError("secret"),
         absl::InvalidArgumentError("secret, and without a reason")}) {
-    const absl::Status published = Publish(status);
+    absl::Status published;
+    const std::string log = LogOfPublishing(status, &published);
     EXPECT_EQ(published.code(), StatusCode::kInternal);
-    EXPECT_THAT(std::string(published.message()),
-                ::testing::Not(::testing::HasSubstr("secret")));
+    EXPECT_THAT(std::string(published.message()), Not(HasSubstr("secret")));
     EXPECT_EQ(ReasonOf(published), "INTERNAL_FAULT");
-    EXPECT_FALSE(GetErrorDetail(published)->metadata.at("error_id").empty());
+    const std::string id = GetErrorDetail(published)->metadata.at("error_id");
+    EXPECT_FALSE(id.empty());
+    EXPECT_THAT(log, AllOf(HasSubstr(absl::StrCat(
+                               " level=error event=internal_error error_id=",
+                               id, " status=")),
+                           HasSubstr(std::string(status.message()))));
   }
   EXPECT_NE(Publish(absl::InternalError("a")).message(),
             Publish(absl::InternalError("a")).message());
@@ -51,10 +69,15 @@ TEST(PublishTest, HidesWhatIsInternalBehindAnErrorId) {
 TEST(PublishTest, LeavesNamedErrorsAsTheyAre) {
   const absl::Status refused =
       MakeError(StatusCode::kInvalidArgument, "m", {"NO_INPUTS", {}, "inputs"});
-  EXPECT_EQ(Publish(refused), refused);
+  absl::Status published;
+  EXPECT_EQ(LogOfPublishing(refused, &published), "");
+  EXPECT_EQ(published, refused);
   const absl::Status fault = MakeError(
       StatusCode::kInternal, "m", {"DEVICE_FAULT", {{"error_id", "7"}}, ""});
-  EXPECT_EQ(Publish(fault), fault);
+  EXPECT_THAT(LogOfPublishing(fault, &published),
+              EndsWith(" level=error event=call_failed error_id=7 "
+                       "reason=DEVICE_FAULT\n"));
+  EXPECT_EQ(published, fault);
 }
 
 }  // namespace

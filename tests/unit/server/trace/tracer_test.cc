@@ -113,9 +113,11 @@ void WaitUntil(const std::function<bool()>& done) {
   ASSERT_TRUE(done());
 }
 
+// Exports soon, and has all the time there is for what is left at the end.
 TraceOptions Quick() {
   TraceOptions options;
   options.interval = absl::Milliseconds(5);
+  options.last_timeout = absl::Hours(1);
   return options;
 }
 
@@ -195,6 +197,7 @@ TEST(TracerTest, AnExportHasAtMostABatch) {
 }
 
 TEST(TracerTest, ASlowCollectorCostsSpansAndNoCallWaits) {
+  EXPECT_EQ(TraceOptions().max_waiting, 2048);
   Collector collector;
   TraceOptions options = Quick();
   options.max_waiting = 20;
@@ -254,6 +257,7 @@ TEST(TracerTest, LeavingExportsWhatIsLeft) {
   collector.Open();
   TraceOptions options;
   options.interval = absl::Hours(1);
+  options.last_timeout = absl::Hours(1);
   {
     Tracer tracer(options, collector.Take());
     for (int i = 0; i < 3; ++i) tracer.End(Call());

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds with CUDA and packs programs, the shared libraries that they need and a
 # model into one archive for a machine with a GPU and nothing else; tests/gpu.sh
-# in it tests and measures there.
+# in it tests and measures there. licenses/ in it has those of the libraries.
 #
 #   deploy/bundle.sh [FLAGS] [ARCHIVE]
 #
@@ -116,6 +116,10 @@ fi
 while read -r library; do
   strip --strip-unneeded -o "$bundle/lib/$(basename "$library")" "$library"
 done < "$work/libraries"
+# Of those, of what the programs have compiled in, and of what the tests have.
+mapfile -t compiled_in < <(built_in)
+xargs -d '\n' deploy/package/bundle_licenses.py "${compiled_in[@]}" \
+  --built-in=libgtest-dev "$bundle/licenses" < "$work/libraries"
 
 {
   echo "commit $(revision)"

@@ -5,8 +5,9 @@
 #
 #   deploy/deb.sh [OUT]
 #
-# OUT is the folder for the package (default: build/deb). To install it, also
-# over an earlier build of the same version:
+# OUT is the folder for the package (default: build/deb). Its version has the date
+# of the commit, such as 0.1.0-1+git20261128193511~debian12; without git it has
+# none. To install it, also over an earlier build of the same commit:
 #   apt-get install --reinstall "$(deploy/deb.sh)"
 set -euo pipefail
 # shellcheck source=deploy/package/build.sh

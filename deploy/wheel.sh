@@ -49,8 +49,7 @@ auditwheel repair --strip --wheel-dir "$work/repaired" \
   say "auditwheel could not bring the libraries in; what it said is above"
   exit 1
 }
-mapfile -t built_in < <(sed '/^#/d; s/^/--built-in=/' \
-  deploy/package/built-in.txt)
+mapfile -t built_in < <(built_in)
 python deploy/package/wheel_licenses.py --version="$version" \
   --revision="$(revision)" "${built_in[@]}" \
   "$work"/repaired/encoderd-*.whl "$work/done" build/package/bin/encoderd \

@@ -8,8 +8,9 @@ inline constexpr int kExitOk = 0;           // after TERM or INT
 inline constexpr int kExitStartFailed = 1;  // flags, a file or a model rejected
 inline constexpr int kExitDeviceLost = 3;   // a supervisor should restart it
 inline constexpr int kExitHurried = 4;      // a second TERM or INT
-// The start failed, and the next one may not: the address is in use, or memory,
-// threads, descriptors or the device could not be had.
+// The start failed, and the next one may not: the address is in use; memory,
+// threads, descriptors or the device could not be had; or the disk or network
+// file system with a model did not answer.
 inline constexpr int kExitTryAgain = 5;
 
 }  // namespace encoderd

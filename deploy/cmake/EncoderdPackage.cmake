@@ -60,7 +60,12 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_CMAKE_PROJECTS
   "${PROJECT_BINARY_DIR};encoderd;Unspecified;/" "${PROJECT_BINARY_DIR};encoderd;service;/")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_RELEASE "1~${release}")
+# With the commit's date apt takes a later build of one version for an upgrade: 1+git20261128193511~debian12.
+encoderd_commit_date(date)
+if(date)
+  string(PREPEND date "+git")
+endif()
+set(CPACK_DEBIAN_PACKAGE_RELEASE "1${date}~${release}")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The authors of encoderd")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

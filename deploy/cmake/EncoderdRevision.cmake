@@ -20,3 +20,16 @@ function(encoderd_revision out)
   endif()
   set(${out} "${revision}" PARENT_SCOPE)
 endfunction()
+
+# encoderd_commit_date(OUT): when the commit was made, as 20261128193511 (UTC); empty for sources that come without git.
+function(encoderd_commit_date out)
+  set(date "")
+  if(EXISTS ${PROJECT_SOURCE_DIR}/.git)
+    find_package(Git QUIET)
+    if(Git_FOUND)
+      execute_process(COMMAND ${CMAKE_COMMAND} -E env TZ=UTC ${GIT_EXECUTABLE} log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S
+                      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    endif()
+  endif()
+  set(${out} "${date}" PARENT_SCOPE)
+endfunction()

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What wheel.sh and deb.sh share: the folder for the result, the programs, and
-# the last lines; bundle.sh has the commit from here. Source it after
-# `set -euo pipefail`.
+# the last lines; bundle.sh has the commit and what is compiled in from here.
+# Source it after `set -euo pipefail`.
 #
 # ENCODERD_REVISION names the commit of sources that come without git.
 
@@ -41,6 +41,10 @@ build_programs() {
   mkdir -p "$out"
   out=$(cd "$out" && pwd)
 }
+
+# built_in: the options --built-in=PACKAGE of the scripts that keep licenses, one
+# a line.
+built_in() { sed '/^#/d; s/^/--built-in=/' deploy/package/built-in.txt; }
 
 # publish FILE: moves it into the folder for the result, where it replaces only
 # a file of the same name, and prints its path.

@@ -94,8 +94,9 @@ struct ModelConfig : ModelSizes {
 
 // max_len_flag: 0 for the rule of max_len.h; else it replaces the rule's
 // answer, and is refused with INVALID_ARGUMENT above the position table's rows.
-// Errors: NOT_FOUND (no such folder or no config.json), DATA_LOSS (a bad file:
-// name, value, limit), UNIMPLEMENTED (a thing by name that is not supported).
+// Errors: NOT_FOUND (no such folder or no config.json), those of File::Open,
+// DATA_LOSS (a bad file: name, value, limit), UNIMPLEMENTED (a thing by name
+// that is not supported).
 absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
                                             int32_t max_len_flag);
 

@@ -53,6 +53,9 @@ absl::Status CheckModelFolder(const std::string& folder) {
   if (error == std::errc::permission_denied) {
     return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
   }
+  if (error && FileErrorMayPass(error.value())) {
+    return FolderUnavailable(folder, error.value());
+  }
   if (!fs::exists(found)) return NoFolder(folder, error.message());
   if (!fs::is_directory(found)) {
     const std::string parent = fs::path(folder).parent_path().string();

@@ -12,7 +12,7 @@ namespace encoderd {
 // NOT_FOUND names `folder`, what it is instead (a model's name on a hub, a path
 // that the shell did not expand, a file) and the remedy; so it does for a
 // folder without config.json and modules.json. PERMISSION_DENIED if the folder
-// cannot be seen.
+// cannot be seen; UNAVAILABLE if its file system does not answer.
 absl::Status CheckModelFolder(const std::string& folder);
 
 }  // namespace encoderd

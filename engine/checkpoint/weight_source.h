@@ -32,8 +32,8 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // DATA_LOSS when a file ends early or a value is NaN or infinite (the tensor
-  // and index are named).
+  // Errors of File::ReadAt; DATA_LOSS when a value is NaN or infinite (the
+  // tensor and index are named).
   virtual absl::StatusOr<OuterWeights> ReadOuter() = 0;
   // layer: 0 to ModelConfig::distinct_layers() - 1. One at a time, so that
   // loading never holds the whole checkpoint twice. Overwrites the matrices,

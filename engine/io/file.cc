@@ -77,8 +77,9 @@ absl::Status OpenFailed(const std::string& folder, absl::string_view name,
         "file ", Quote(name), " cannot be opened: ", std::strerror(error),
         error == EMFILE ? "; raise the limit (ulimit -n)" : ""));
   }
-  return Refused(name,
-                 absl::StrCat("cannot be opened: ", std::strerror(error)));
+  return FileError(error,
+                   absl::StrCat("file ", Quote(name),
+                                " cannot be opened: ", std::strerror(error)));
 }
 
 // Whether it is what Git puts in place of a large file without Git LFS.
@@ -105,6 +106,7 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
     if (errno == EACCES) {
       return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
     }
+    if (FileErrorMayPass(errno)) return FolderUnavailable(folder, errno);
     return absl::NotFoundError(
         absl::StrCat("no folder ", Quote(folder), ": ", std::strerror(errno)));
   }
@@ -176,8 +178,10 @@ absl::Status File::ReadAt(int64_t offset, void* out, int64_t count) const {
                                 static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      return Refused(name_, absl::StrCat("cannot be read at byte ", offset,
-                                         ": ", std::strerror(errno)));
+      const int error = errno;
+      return FileError(
+          error, absl::StrCat("file ", Quote(name_), " cannot be read at byte ",
+                              offset, ": ", std::strerror(error)));
     }
     if (got == 0) {
       return Refused(name_, absl::StrCat("ends at byte ", offset, "; ", count,
@@ -205,7 +209,36 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
 bool FileExists(const std::string& folder, absl::string_view name) {
   struct stat info;
   return ::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0 ||
-         errno == EACCES;
+         errno == EACCES || FileErrorMayPass(errno);
+}
+
+bool FileErrorMayPass(int error) {
+  switch (error) {
+    case EAGAIN:
+    case ECONNABORTED:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case EIO:
+    case ENODEV:
+    case ENOMEM:
+    case ENOTCONN:
+    case EREMOTEIO:
+    case ESTALE:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status FileError(int error, absl::string_view message) {
+  return FileErrorMayPass(error) ? absl::UnavailableError(message)
+                                 : absl::DataLossError(message);
+}
+
+absl::Status FolderUnavailable(const std::string& folder, int error) {
+  return absl::UnavailableError(absl::StrCat(
+      "folder ", Quote(folder), " cannot be read: ", std::strerror(error)));
 }
 
 absl::Status AccessError(absl::string_view what, const std::string& folder) {

@@ -25,8 +25,10 @@ class File {
   // allowed: the Hugging Face cache, where models--X/snapshots/REV/NAME is a
   // link into models--X/blobs.
   // Errors: NOT_FOUND (no such file); PERMISSION_DENIED (see AccessError);
-  // DATA_LOSS (leads out of the folder, not a regular file, empty, a Git LFS
-  // pointer, over max_bytes, not readable), naming `name`.
+  // RESOURCE_EXHAUSTED (too many open files); UNAVAILABLE (see
+  // FileErrorMayPass); DATA_LOSS (leads out of the folder, not a regular file,
+  // empty, a Git LFS pointer, over max_bytes, not readable for any other
+  // cause), naming `name`.
   static absl::StatusOr<File> Open(const std::string& folder,
                                    absl::string_view name, int64_t max_bytes);
 
@@ -40,7 +42,7 @@ class File {
   int64_t size() const { return size_; }  // bytes, when it was opened
 
   // Exactly `count` bytes from `offset` into `out`; DATA_LOSS if the file ends
-  // before that.
+  // before that, or the status of FileError.
   absl::Status ReadAt(int64_t offset, void* out, int64_t count) const;
 
  private:
@@ -57,8 +59,19 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
                                           int64_t max_bytes);
 
 // True if folder/name exists, of any type, or if that cannot be seen for lack
-// of rights: opening it then says so.
+// of rights or for a cause that may pass: opening it then says so.
 bool FileExists(const std::string& folder, absl::string_view name);
+
+// Whether what failed with `error`, an errno of a file, may succeed later: the
+// disk or the network file system does not answer, or a server of files was
+// replaced.
+bool FileErrorMayPass(int error);
+
+// UNAVAILABLE if `error`, an errno, may pass, else DATA_LOSS.
+absl::Status FileError(int error, absl::string_view message);
+
+// UNAVAILABLE: `folder` cannot be read for `error`, which may pass.
+absl::Status FolderUnavailable(const std::string& folder, int error);
 
 // PERMISSION_DENIED: this process may not read `what` ("file 'config.json'").
 // Names the user and how to make `folder` readable.

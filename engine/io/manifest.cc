@@ -25,6 +25,14 @@ absl::Status BadLine(int64_t line, absl::string_view what) {
       absl::StrCat(kManifestName, " line ", line, ": ", what));
 }
 
+// `status` of the file of a line. What may pass keeps its code.
+absl::Status FileOfLine(int64_t line, const absl::Status& status) {
+  const absl::Status bad = BadLine(line, status.message());
+  const bool may_pass =
+      absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  return may_pass ? absl::Status(status.code(), bad.message()) : bad;
+}
+
 // "DIGEST  NAME" or "DIGEST *NAME"; adds NAME to *listed.
 absl::Status CheckLine(const std::string& folder, int64_t number,
                        absl::string_view line, std::set<std::string>* listed) {
@@ -38,9 +46,9 @@ absl::Status CheckLine(const std::string& folder, int64_t number,
   const absl::string_view name = line.substr(kDigestLength + 2);
   absl::StatusOr<File> file =
       File::Open(folder, name, std::numeric_limits<int64_t>::max());
-  if (!file.ok()) return BadLine(number, file.status().message());
+  if (!file.ok()) return FileOfLine(number, file.status());
   absl::StatusOr<std::string> found = Sha256OfFile(*file);
-  if (!found.ok()) return BadLine(number, found.status().message());
+  if (!found.ok()) return FileOfLine(number, found.status());
   if (*found != digest) {
     return BadLine(number,
                    absl::StrCat("the SHA-256 of ", Quote(name), " is ", *found,
@@ -79,8 +87,9 @@ absl::Status CheckAllListed(const std::string& folder,
     at.increment(error);
   }
   if (!error) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      "cannot list the folder of ", kManifestName, ": ", error.message()));
+  return FileError(error.value(),
+                   absl::StrCat("cannot list the folder of ", kManifestName,
+                                ": ", error.message()));
 }
 
 }  // namespace

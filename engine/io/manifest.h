@@ -18,7 +18,8 @@ inline constexpr char kManifestName[] = "SHA256SUMS";
 // that names file and line: a digest that differs, a file that is
 // not there, a file that should be listed and is not, a line that is not of
 // the form, an empty manifest, more than 1 MiB of it, over 10,000 files in the
-// folder. Reads every named file once.
+// folder. UNAVAILABLE and RESOURCE_EXHAUSTED, as File has them, if a file
+// cannot be read now. Reads every named file once.
 absl::StatusOr<int64_t> CheckManifest(const std::string& folder);
 
 }  // namespace encoderd

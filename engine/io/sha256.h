@@ -12,7 +12,7 @@
 
 namespace encoderd {
 
-// Lower-case hex, 64 characters. DATA_LOSS when the file ends early; CANCELLED
+// Lower-case hex, 64 characters. Errors of File::ReadAt; CANCELLED
 // soon after `stop`, which may be null, is true.
 absl::StatusOr<std::string> Sha256OfFile(
     const File& file, const std::atomic<bool>* stop = nullptr);

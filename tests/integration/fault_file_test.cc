@@ -30,10 +30,9 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
   const TempFolder folder;
   WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
   const std::pair<FaultPoint, int> kCases[] = {
-      {FaultPoint::kOpen, EMFILE},
-      {FaultPoint::kStat, EIO},
-      {FaultPoint::kReadAt, EIO},
-      {FaultPoint::kReadAt, 0},
+      {FaultPoint::kOpen, EMFILE},   {FaultPoint::kStat, EIO},
+      {FaultPoint::kReadAt, EIO},    {FaultPoint::kReadAt, ESTALE},
+      {FaultPoint::kReadAt, EINVAL}, {FaultPoint::kReadAt, 0},
   };
   for (const auto& [point, error] : kCases) {
     const std::string why =
@@ -49,9 +48,12 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
         EXPECT_THAT(model, IsOk());
         continue;
       }
-      // Too few descriptors may pass; the others are of the file.
+      // Too few descriptors and a disk that does not answer may pass; the
+      // others are of the file.
       const StatusCode code = error == EMFILE ? StatusCode::kResourceExhausted
-                                              : StatusCode::kDataLoss;
+                              : FileErrorMayPass(error)
+                                  ? StatusCode::kUnavailable
+                                  : StatusCode::kDataLoss;
       EXPECT_THAT(model, IsError(code, "file '"));
       EXPECT_THAT(model, IsError(code, why));
     }

@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -21,6 +22,8 @@ project(small LANGUAGES NONE)
 include({root}/deploy/cmake/EncoderdRevision.cmake)
 encoderd_revision(revision)
 message(STATUS "revision=${{revision}}.")
+encoderd_commit_date(date)
+message(STATUS "date=${{date}}.")
 add_custom_target(nothing ALL)
 """
 
@@ -85,6 +88,16 @@ class RevisionTest(unittest.TestCase):
         self.commit()
         self.assertIn("revision=unknown.", self.run_program(
             "cmake", "-G", "Ninja", "-S", inner, "-B", self.build))
+
+    def test_the_date_is_that_of_the_commit_and_empty_without_git(self):
+        self.assertIn("date=.", self.configure())
+        self.git("init", "--quiet")
+        self.commit()
+        date = subprocess.run(
+            ["git", "log", "-1", "--format=%ct"], check=True, text=True,
+            cwd=self.source, stdout=subprocess.PIPE).stdout
+        utc = time.strftime("%Y%m%d%H%M%S", time.gmtime(int(date)))
+        self.assertIn(f"date={utc}.", self.configure())
 
     def test_a_new_commit_compiles_one_file(self):
         commands = json.loads(

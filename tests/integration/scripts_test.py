@@ -25,6 +25,12 @@ class ScriptsTest(ScriptCase):
         self.assertIn("restart the server", codes["5"])
         self.assertNotIn("5", prevented)
 
+    def test_the_service_waits_for_network_mounts_and_the_clock(self):
+        unit = (ROOT / "deploy/package/debian/encoderd.service").read_text()
+        after = re.search(r"^After=(.*)$", unit, re.MULTILINE)[1].split()
+        self.assertLessEqual({"network-online.target", "remote-fs.target",
+                              "time-sync.target"}, set(after))
+
     def test_fetch_model_needs_no_network_when_the_model_is_there(self):
         model = os.environ.get("ENCODERD_TEST_MODEL")
         self.assertTrue(model, "ENCODERD_TEST_MODEL names no model: "

@@ -80,6 +80,25 @@ class RootTest(unittest.TestCase):
         common = self.folder / "usr/share/common-licenses/GPL-3"
         self.assertIn("GNU GENERAL PUBLIC LICENSE", common.read_text())
 
+    def test_a_bundle_gets_the_licenses_of_its_libraries(self):
+        script = ROOT / "deploy/package/bundle_licenses.py"
+        libz = next(file for file in root.libraries(
+            [self.compile("uses_z", "-Wl,--no-as-needed", "-lz",
+                          source="int main(void) { return 0; }\n")])
+            if file.name == "libz.so.1")
+        subprocess.run([script, "--built-in=nlohmann-json3-dev",
+                        self.folder / "licenses", libz], check=True,
+                       stderr=subprocess.DEVNULL)
+        kept = self.folder / "licenses/usr/share/doc"
+        self.assertEqual({"zlib1g", "nlohmann-json3-dev"},
+                         {file.parent.name for file in kept.glob("*/copyright")})
+        ours = self.compile("libours.so", "-shared", "-fPIC")
+        done = subprocess.run([script, self.folder / "none", ours], text=True,
+                              check=False, capture_output=True)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("libours.so: belongs to no installed package",
+                      done.stderr)
+
     def test_licenses_come_with_each_dependency_of_headers_alone(self):
         pages = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
         names = re.findall(r"(?m)^\| ([\w-]+).*\(headers only\) \|$", pages)

@@ -57,6 +57,24 @@ class ConfigTest(unittest.TestCase):
         self.assertIn(f"{callers} attempts, and Envoy up to {retries + 1} of "
                       f"each, {callers * (retries + 1)} in all", self.page)
 
+    def test_callers_together_are_bound_as_the_page_says(self):
+        manager = self.config["overload_manager"]
+        heap, connections = (one["typed_config"]
+                             for one in manager["resource_monitors"])
+        most = connections["max_active_downstream_connections"]
+        self.assertIn(f"{heap['max_heap_size_bytes'] >> 30} GiB of heap and "
+                      f"{most:,} callers' connections", self.page)
+        names = {one["name"] for one in manager["resource_monitors"]}
+        acted = {trigger["name"] for one in
+                 manager["actions"] + manager["loadshed_points"]
+                 for trigger in one["triggers"]}
+        self.assertLessEqual(acted, names)
+        # One caller with the largest message does not reach it.
+        self.assertGreater(heap["max_heap_size_bytes"],
+                           8 * self.listener["per_connection_buffer_limit_bytes"])
+        # The operator can look when callers are too many.
+        self.assertTrue(self.config["admin"]["ignore_global_conn_limit"])
+
     def test_metadata_that_passes_does_not_end_a_servers_connection(self):
         source = (ROOT / "server/rpc/grpc_server.cc").read_text()
         limit = int(re.search(r"GRPC_ARG_MAX_METADATA_SIZE, (\d+)", source)[1])

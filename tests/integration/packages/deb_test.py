@@ -121,6 +121,16 @@ class PackageTest(unittest.TestCase):
         for words in ("Niels Lohmann", "Sean Barrett"):
             self.assertIn(words, text)
 
+    def test_3_a_later_commit_has_a_higher_version(self):
+        date = subprocess.run(
+            ["git", "log", "-1", "--format=%cd",
+             "--date=format-local:%Y%m%d%H%M%S"], check=True, text=True,
+            cwd=ROOT, env=dict(os.environ, TZ="UTC"),
+            stdout=subprocess.PIPE).stdout.strip()
+        self.assertIn(f"-1+git{date}~", root.run(
+            "dpkg-query", "--show", "--showformat=${Version}",
+            "encoderd").stdout)
+
     def test_3_it_recommends_the_authorities_that_tls_trusts(self):
         self.assertEqual("ca-certificates", root.run(
             "dpkg-query", "--show", "--showformat=${Recommends}",

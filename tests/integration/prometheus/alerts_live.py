@@ -144,11 +144,13 @@ def stopped(trouble):
     server.process.send_signal(signal.SIGSTOP)
 
 
-@scenario("EncoderdRestarting", also=["EncoderdDown"])
-def restarted_thrice(trouble):
+@scenario("EncoderdRestarting", "EncoderdRestartsOften",
+          also=["EncoderdDown", "EncoderdLoading", "EncoderdNoneServing"])
+def restarted_four_times(trouble):
+    """Three within the cut window of 15 minutes, four in all."""
     server = trouble.fake("hidden_size:8")
     prometheus = trouble.watch(server)
-    for _ in range(3):
+    for _ in range(4):
         seen = prometheus.value("process_start_time_seconds")
         server.kill()
         server = trouble.fake("hidden_size:8", grpc=server.grpc,
@@ -165,8 +167,8 @@ def device_fails_calls(trouble):
 
 
 @scenario("EncoderdFailed",
-          also=["EncoderdDeviceFault", "EncoderdDeviceFailing",
-                "EncoderdFailing", "EncoderdRefusing", "EncoderdStuck"])
+          also=["EncoderdDeviceFault", "EncoderdDeviceFailing", "EncoderdFailing",
+                "EncoderdNoneServing", "EncoderdRefusing", "EncoderdStuck"])
 def device_lost(trouble):
     """While the other model's long batch keeps the process a while."""
     server = trouble.fake("lost_after_batches:5",
@@ -178,7 +180,8 @@ def device_lost(trouble):
     trouble.load(server, "--model=m", "--concurrency=1", "--batch_size=1")
 
 
-@scenario("EncoderdLeftItsGpu", also=["EncoderdLoading"])
+@scenario("EncoderdLeftItsGpu",
+          also=["EncoderdLoading", "EncoderdNoneServing"])
 def comes_again_on_a_cpu(trouble):
     """The first server's device, a fake, is not a CPU."""
     server = trouble.fake("hidden_size:8")
@@ -246,12 +249,13 @@ def callers_out_of_patience(trouble):
     trouble.load(server, "--concurrency=4", "--batch_size=1", "--timeout=100ms")
 
 
-@scenario("EncoderdLoading")
+@scenario("EncoderdLoading", "EncoderdNoneServing")
 def slow_start(trouble):
     trouble.watch(trouble.fake("load_ms:60000", wait_for=None))
 
 
-@scenario("EncoderdDraining", also=["EncoderdRefusing", "EncoderdStuck"])
+@scenario("EncoderdDraining", "EncoderdNoneServing",
+          also=["EncoderdRefusing", "EncoderdStuck"])
 def slow_leave(trouble):
     server = trouble.fake("batch_us:6000000")
     trouble.watch(server)

@@ -14,9 +14,11 @@ COMPOSE = ROOT / "deploy/compose/compose.yml"
 OPERATIONS = ROOT / "deploy/README.md"
 RULES = ("encoderd.rules.yml", "encoderd.alerts.yml")
 
-# Series that Prometheus makes itself, and the labels that it adds to all.
+# Series that Prometheus makes itself, and the labels that it adds to all; on
+# Kubernetes also a namespace.
 OF_PROMETHEUS = {"up", "ALERTS"}
-LABELS_OF_PROMETHEUS = {"job", "instance", "alertname", "alertstate"}
+LABELS_OF_PROMETHEUS = {"job", "instance", "namespace", "alertname",
+                        "alertstate"}
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 NAME = re.compile(r"\b((?:encoderd|process)[a-z0-9_:]*|up|ALERTS)\b")

@@ -82,7 +82,7 @@ class RulesTest(unittest.TestCase):
         for where, expression in monitoring.expressions():
             for window in re.findall(r"\[(.*?)\]", expression):
                 self.assertIn(window, ("$__rate_interval", "1m", "2m", "5m",
-                                       "15m", "1d"), where)
+                                       "15m", "6h", "1d"), where)
 
 
 class NamesTest(unittest.TestCase):

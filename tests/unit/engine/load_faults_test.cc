@@ -20,7 +20,8 @@
 namespace encoderd {
 namespace {
 
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+// The disk may answer later.
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
 
 // What `attempt` says when the last of its reads fails.
 absl::Status FailLastRead(const std::function<absl::Status()>& attempt) {
@@ -47,7 +48,7 @@ TEST(LoadFaultsTest, AManifestsFileIsNamedWithItsLine) {
                std::string(kAbc) + "  a\n" + std::string(kAbc) + "  b\n");
   EXPECT_THAT(
       FailLastRead([&] { return CheckManifest(folder.path()).status(); }),
-      IsError(kDataLoss,
+      IsError(kUnavailable,
               "SHA256SUMS line 2: file 'b' cannot be read at byte 0: "
               "Input/output error"));
 }
@@ -65,7 +66,7 @@ TEST(LoadFaultsTest, WeightsAfterPoolingAreNamed) {
   dense.bias = false;
   EXPECT_THAT(
       FailLastRead([&] { return ReadHead(folder.path(), {dense}).status(); }),
-      IsError(kDataLoss,
+      IsError(kUnavailable,
               "file '2_Dense/model.safetensors' cannot be read at byte 0: "
               "Input/output error"));
 }
@@ -79,7 +80,7 @@ TEST(LoadFaultsTest, WeightsThatWereReadBeforeAreNamed) {
     return Model::Load(folder.path(), {.device = "cpu"}).status();
   };
   EXPECT_THAT(FailLastRead(load),
-              IsError(kDataLoss,
+              IsError(kUnavailable,
                       "file 'model.safetensors' cannot be read at byte 0: "
                       "Input/output error"));
 }
@@ -91,7 +92,7 @@ TEST(LoadFaultsTest, TheDigestIsComputedOnItsThread) {
   const ScopedFault fault(FaultPoint::kReadAt,
                           {.error = EIO, .thread = "digest"});
   EXPECT_THAT(Model::Load(folder.path(), {.device = "cpu"}),
-              IsError(kDataLoss, "Input/output error"));
+              IsError(kUnavailable, "Input/output error"));
 }
 
 }  // namespace

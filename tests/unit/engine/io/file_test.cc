@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -205,6 +207,27 @@ TEST(FileTest, WhatThisUserMayNotReadIsToldFromWhatIsMissing) {
                 IsError(absl::StatusCode::kPermissionDenied, "folder '"));
   }
   ASSERT_EQ(::chmod(folder.Path("closed").c_str(), 0755), 0);
+}
+
+TEST(FileTest, ADiskOrFileSystemThatDoesNotAnswerMayAnswerLater) {
+  for (const int error : {EIO, ESTALE, ETIMEDOUT, ENODEV, ENOTCONN, EREMOTEIO,
+                          EHOSTDOWN, EHOSTUNREACH, ECONNABORTED, EAGAIN}) {
+    EXPECT_TRUE(FileErrorMayPass(error)) << std::strerror(error);
+    EXPECT_THAT(
+        FileError(error, "file 'a' cannot be opened"),
+        IsError(absl::StatusCode::kUnavailable, "file 'a' cannot be opened"));
+  }
+  EXPECT_THAT(FolderUnavailable("/mnt/a", ESTALE),
+              IsError(absl::StatusCode::kUnavailable,
+                      "folder '/mnt/a' cannot be read: Stale file handle"));
+}
+
+TEST(FileTest, WhatIsWrongWithAFileItselfDoesNotPass) {
+  for (const int error :
+       {0, EACCES, ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EINVAL, ENXIO}) {
+    EXPECT_FALSE(FileErrorMayPass(error)) << std::strerror(error);
+    EXPECT_THAT(FileError(error, "m"), IsError(kDataLoss, "m"));
+  }
 }
 
 TEST(FileTest, QuotesControlCharactersAndCutsLongNames) {

@@ -29,6 +29,7 @@ from bounds_support import (BOUNDS, NOT_SERVING, ROUNDS, SERVING, Fake, bound,
                             check, eventually, free_port, plain, request,
                             seconds_to_end, wait_for_admitted, watch)
 from encoderd.v1 import encoder_pb2_grpc
+from raw_http2 import RawHttp2  # on the path by bounds_support
 
 
 @bound(0.2, "s", "health answers after the process was started")
@@ -107,6 +108,54 @@ def drain(programs):
             stream.cancel()
 
 
+WATCH = "/grpc.health.v1.Health/Watch"
+
+
+def deaf_watches(caller, count):
+    """Health watches whose answers have no room to be sent."""
+    watches = [caller.call(WATCH) for _ in range(count)]
+    for stream in watches:
+        caller.send(stream, b"")
+        assert caller.wait_for_headers()  # the answer is behind them
+    return watches
+
+
+@bound(1, "s", "TERM ends a server with a watch that reads nothing")
+def deaf_watch(programs):
+    for _ in range(3):
+        with Fake(programs, "load_ms:0") as server, \
+                RawHttp2(server.grpc, window=0) as caller:
+            deaf_watches(caller, 1)
+            server.process.terminate()
+            took, code = seconds_to_end(server.process)
+            assert code == 0, code
+            yield took
+
+
+@bound(4, "s", "TERM ends a server with 200 watches that read one by one")
+def slow_watches(programs):
+    with Fake(programs, "load_ms:0") as server, \
+            RawHttp2(server.grpc, window=0) as caller:
+        watches = deaf_watches(caller, 200)
+        left = threading.Event()
+
+        def read_one_by_one():
+            with contextlib.suppress(ConnectionError):
+                # Each sooner than the server's patience with one ends.
+                while watches and not left.wait(0.2):
+                    caller.widen(watches.pop())
+
+        reader = threading.Thread(target=read_one_by_one)
+        server.process.terminate()
+        reader.start()
+        took, code = seconds_to_end(server.process)
+        left.set()
+        reader.join()
+        assert code == 0, code
+        assert watches, "all had been read"
+        yield took
+
+
 @bound(2.5, "s", "TERM ends a server whose collector of traces never answers")
 def silent_collector(programs):
     for _ in range(3):
@@ -131,7 +180,12 @@ def wrong_manifest(programs):
         folder = pathlib.Path(name, "model")
         shutil.copytree(os.environ["ENCODERD_TEST_MODEL"], folder)
         weights = folder / "model.safetensors"
-        (folder / "SHA256SUMS").write_text(f"{'0' * 64}  {weights.name}\n")
+        digests = {path: hashlib.sha256(path.read_bytes()).hexdigest()
+                   for path in folder.rglob("*") if path.is_file()}
+        digests[weights] = wrong = "0" * 64
+        (folder / "SHA256SUMS").write_text("".join(
+            f"{digest}  {path.relative_to(folder)}\n"
+            for path, digest in digests.items()))
         for _ in range(3):
             begun = time.monotonic()
             hashlib.sha256(weights.read_bytes())
@@ -140,8 +194,9 @@ def wrong_manifest(programs):
             done = subprocess.run(
                 [programs / "encoderd", f"--model={folder}",
                  "--listen=127.0.0.1:0", "--http_listen="],
-                stderr=subprocess.DEVNULL, timeout=60, check=False)
+                stderr=subprocess.PIPE, text=True, timeout=60, check=False)
             assert done.returncode == 1, done.returncode
+            assert wrong in done.stderr, done.stderr
             yield max(time.monotonic() - begun - hashing, 0)
 
 

@@ -144,6 +144,19 @@ def ignored_frames(programs):
         yield grown[0]
 
 
+# A client may ping every 5 s (client/cpp/options.h); ours do so every 20 s.
+@bound(0, "pings", "unanswered of one every 6 s for 40 s on one connection")
+def patient_pings(programs):
+    with Fake(programs, "load_ms:0") as server, \
+            RawHttp2(server.grpc) as caller:
+        wanted = 40 // 6 + 1
+        answered = 0
+        while answered < wanted and caller.ping():
+            answered += 1
+            time.sleep(6)
+        yield wanted - answered
+
+
 # gRPC has the whole message before it refuses it: what bounds it is
 # --max_connection_memory_bytes.
 @bound(64 + 268, "MB", "memory for a message of 500 MiB")
@@ -157,27 +170,36 @@ def huge_message(programs):
         yield grown[0]
 
 
-def send_refused(address, sizes):
-    """Messages of this many MiB, plain and compressed, until it is killed."""
+def send_refused(address, sizes, counted):
+    """Messages of this many MiB, plain and compressed, until it is killed.
+    counted: those that the server refused for what they are; gRPC may also cut
+    the connection."""
     while True:
         with plain(address) as channel:
             for size in sizes:
-                refused(channel, bytes(size << 20))
-            refused(channel, bytes(200 << 20),
-                    compression=grpc.Compression.Gzip)
+                code = refused(channel, bytes(size << 20))
+                counted.value += code is grpc.StatusCode.RESOURCE_EXHAUSTED
+            code = refused(channel, bytes(200 << 20),
+                           compression=grpc.Compression.Gzip)
+            counted.value += code is grpc.StatusCode.UNIMPLEMENTED
 
 
 @contextlib.contextmanager
 def refused_messages(server, *sizes):
-    """Sent by its own process: what it costs there is not the server's."""
-    sender = multiprocessing.get_context("spawn").Process(
-        target=send_refused, args=(server.address, sizes))
+    """Sent by its own process: what it costs there is not the server's. At least
+    one must be refused meanwhile."""
+    context = multiprocessing.get_context("spawn")
+    counted = context.Value("i", 0)
+    sender = context.Process(target=send_refused,
+                             args=(server.address, sizes, counted))
     sender.start()
     try:
         eventually(lambda: "\nencoderd_connections 2\n" in server.metrics(),
                    "the sender")
+        before = counted.value
         yield
         assert sender.is_alive()
+        assert counted.value > before, "none was refused"
     finally:
         sender.kill()
         sender.join()

@@ -10,7 +10,8 @@ encoderd_python_test(NAME client_python_package SCRIPT python_package_test.py TI
 
 # Every test_NAME.py is client_NAME, but for what `tests/nightly.sh integrations` runs with the packages that it needs.
 file(GLOB client_scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_*.py)
-list(REMOVE_ITEM client_scripts ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_integrations.py)
+list(REMOVE_ITEM client_scripts ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_integrations.py
+  ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_table_packages.py)
 foreach(script IN LISTS client_scripts)
   string(REGEX REPLACE ".*/test_(.*)\\.py$" "\\1" name ${script})
   encoderd_python_test(NAME client_${name} SCRIPT ${script} PYTEST TIMEOUT 900 ENVIRONMENT ${client_environment}

@@ -19,12 +19,14 @@ check_languages() {
     test "$code" -eq 0 -a "${figure%% *}" = 9
 }
 
-# The Python client inside the packages that take it in place of a model.
+# The Python client inside the packages that take it in place of a model, and
+# with the real pandas, polars and pyarrow.
 check_integrations() {
   local log=$work/integrations.log code figure
   touch "$log"
-  build_programs bench encoderd encoderctl && install_client && fetch_model &&
-    PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
+  build_programs dev encoderd encoderctl fake_encoder_server &&
+    install_client && fetch_model &&
+    PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/dev/bin \
       tests/integration/client_programs/integrations.sh "$work/venv" \
       > "$log" 2>&1
   code=$?

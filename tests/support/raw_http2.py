@@ -1,11 +1,13 @@
 """A gRPC caller in bare HTTP/2 frames: thousands of calls that cost it nothing.
-It reads nothing and answers no ping: the server takes it for dead within a
-minute."""
+It reads only what it is told to wait for, and answers no ping: the server takes
+it for dead within a minute, unless it sends something."""
 
 import socket
 import struct
 
-DATA, HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
+GOAWAY, WINDOW_UPDATE, CONTINUATION = 7, 8, 9
+ACK = 1
 END_HEADERS = 4
 INITIAL_WINDOW_SIZE = 4
 CANCEL = 8
@@ -17,6 +19,7 @@ class RawHttp2:
 
     def __init__(self, port, window=None):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self._frames = self._socket.makefile("rb")
         self._next = 1
         self._socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self._send(SETTINGS, 0, 0, b"" if window is None else
@@ -66,6 +69,32 @@ class RawHttp2:
         """A message. The peer's window is the caller's to mind."""
         self._send(DATA, 0, stream, struct.pack(">BI", 0, len(message)) + message)
 
+    def widen(self, stream, size=1 << 10):
+        """Lets the peer answer this call with that many bytes more."""
+        self._send(WINDOW_UPDATE, 0, stream, struct.pack(">I", size))
+
+    def ping(self):
+        """Whether the peer answers a ping; it may hang up instead."""
+        try:
+            self._send(PING, 0, 0, bytes(8))
+            return self._wait_for(PING, ACK)
+        except ConnectionError:
+            return False
+
+    def wait_for_headers(self):
+        """Until an answer begins; whether one does before the connection's
+        end."""
+        return self._wait_for(HEADERS, END_HEADERS)
+
+    def _wait_for(self, kind, flag):
+        while True:
+            header = self._frames.read(9)
+            if len(header) < 9 or header[3] == GOAWAY:
+                return False
+            self._frames.read(int.from_bytes(header[:3], "big"))
+            if header[3] == kind and header[4] & flag:
+                return True
+
     def _send(self, kind, flags, stream, payload):
         self._socket.sendall(struct.pack(">I", len(payload))[1:]
                              + bytes([kind, flags])
@@ -75,4 +104,5 @@ class RawHttp2:
         return self
 
     def __exit__(self, *_):
+        self._frames.close()
         self._socket.close()

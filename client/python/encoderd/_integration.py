@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Dict, Optional, Tuple, Union
 
 from encoderd._option_checks import a_kind
@@ -63,11 +64,28 @@ class Remade:
         return _remake(cls, **{**data, **changes})
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        """With its client, pickled as any Client: a token in the clear."""
+        """With its client, pickled as any Client: a token in the clear. A cache
+        that cannot be pickled stays behind."""
+        fields = vars(self)  # older versions of LlamaIndex have fewer
         return _remake, (type(self), self._client, self.options,
-                         self.embed_batch_size)
+                         self.embed_batch_size, fields.get("num_workers"),
+                         _if_picklable(fields.get("embeddings_cache")))
+
+
+def _if_picklable(value: Any) -> Any:
+    try:
+        ForkingPickler.dumps(value)  # as to another process
+    except Exception:  # of any kind, as its class has it
+        return None
+    return value
 
 
 def _remake(kind: Any, target: Union[Client, str], options: Dict[str, Any],
-            embed_batch_size: int, **_: Any) -> Any:
-    return kind(target, embed_batch_size=embed_batch_size, **options)
+            embed_batch_size: int, num_workers: Optional[int] = None,
+            embeddings_cache: Any = None, **_: Any) -> Any:
+    made = kind(target, embed_batch_size=embed_batch_size, **options)
+    for name, value in (("num_workers", num_workers),
+                        ("embeddings_cache", embeddings_cache)):
+        if value is not None:
+            setattr(made, name, value)
+    return made

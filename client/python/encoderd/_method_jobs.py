@@ -140,13 +140,17 @@ class _PerInput:
             self._progress.update(1)
 
 
-def _in_limit(many: Callable[[int, int], Many], batch_size: int) -> Job[None]:
+def _in_limit(many: Callable[[int, int], Many], batch_size: int,
+              per_input: bool = False) -> Job[None]:
     """The calls of a list. If the server takes fewer inputs in a call
     (--max_inputs_per_request), what is not yet answered is cut again.
 
     many: the calls, by their batch_size and the place of their first input.
+    per_input: so are inputs that are too large together for a message
+        (--max_message_bytes); one that is too large alone costs only itself.
     """
     answered = 0  # inputs that have an answer; all before the others
+    failed = 0  # inputs of the call that raised
 
     def counted(calls: Many) -> Many:
         def take(part: Part, answer: Any) -> None:
@@ -155,7 +159,8 @@ def _in_limit(many: Callable[[int, int], Many], batch_size: int) -> Job[None]:
             answered = part.first + len(part.values)
 
         def refuse(part: Part, error: EncoderdError) -> bool:
-            nonlocal answered
+            nonlocal answered, failed
+            failed = len(part.inputs)
             if not calls.refuse(part, error):
                 return False
             answered = part.first + len(part.values)
@@ -169,10 +174,14 @@ def _in_limit(many: Callable[[int, int], Many], batch_size: int) -> Job[None]:
             return
         except EncoderdError as error:
             limit = error.metadata.get("limit", "")
-            if error.reason != TOO_MANY or not (
+            if (per_input and failed > 1 and error.reason == TOO_LARGE
+                    and "request_bytes" in error.metadata):
+                batch_size = failed // 2
+            elif error.reason == TOO_MANY and (
                     limit.isdecimal() and 0 < int(limit) < batch_size):
+                batch_size = int(limit)
+            else:
                 raise
-            batch_size = int(limit)
 
 
 def is_single(inputs: Any) -> bool:
@@ -215,7 +224,7 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
             per_input.cut(values, size, first, asked_for),
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
-            take, per_input.refuse), batch_size)
+            take, per_input.refuse), batch_size, on_error == "per_input")
     except EncoderdError as error:
         raise count_prompt(error, prompted)
     finally:
@@ -280,7 +289,7 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
         yield from _in_limit(
             lambda size, first: Many(
                 "Encode", per_input.cut(values, size, first), make, take,
-                per_input.refuse), batch_size)
+                per_input.refuse), batch_size, on_error == "per_input")
     except EncoderdError as error:
         if error.reason == TOO_LARGE and "reply_bytes" in error.metadata:
             error.remedy = "lower batch_size="

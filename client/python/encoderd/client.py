@@ -96,7 +96,8 @@ class Client(EncodeMethods):
             raises. "per_input": its error is in EmbedResult.errors, by its
             place in the list, and the others have their vectors. This
             includes an input that is too large for a message
-            (REQUEST_TOO_LARGE). A fault of the whole request (an option, the
+            (REQUEST_TOO_LARGE); inputs that are so only together are sent in
+            smaller requests. A fault of the whole request (an option, the
             model, the connection) always raises, and so does an input of the
             wrong type (TypeError).
         fingerprint: that every answer must have, such as the one stored with

@@ -14,6 +14,8 @@ import time
 import numpy as np
 import pytest
 from conftest import PROGRAMS, encoderctl, run, serving, wait_while_it_runs
+from python_service import Model, serve
+from stream_service import PATIENCE
 
 NPY_HEADER = 128  # bytes
 PIPE_BYTES = 65536  # that a pipe holds
@@ -233,16 +235,29 @@ def test_a_signal_does_not_wait_to_tell_a_terminal_that_nobody_reads(own_fake):
         os.close(leader)
 
 
-def test_ctrl_c_does_not_wait_for_a_server_that_never_answers(own_fake):
-    with subprocess.Popen(
-            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
-             "--timeout=1h", "~~never"],
+class Silent(Model):
+    """Answers no call of Embed."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = threading.Event()
+
+    def Embed(self, request, context):
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        self.asked.set()
+        ended.wait(PATIENCE)
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_never_answers():
+    with serve(Silent()) as service, subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={service.target}",
+             "--timeout=1h", "one"],
             stderr=subprocess.PIPE, text=True) as ctl:
-        time.sleep(0.5)
-        ctl.send_signal(signal.SIGINT)
         try:
-            # Earlier than its handler: as the signal itself has it.
-            assert ctl.wait(timeout=60) in (130, -signal.SIGINT)
+            wait_while_it_runs(ctl, service.asked.is_set)
+            ctl.send_signal(signal.SIGINT)
+            assert ctl.wait(timeout=60) == 128 + signal.SIGINT
         finally:
             ctl.kill()
 

@@ -266,6 +266,32 @@ def test_llama_index_stores_the_adapter_without_its_token(server):
         assert again.get_query_embedding(QUERY) == wanted
 
 
+class Unpicklable:
+    def __reduce__(self):
+        raise TypeError("cannot pickle a lock")
+
+
+def test_llama_index_keeps_its_own_settings_in_another_process(client):
+    from encoderd.llama_index import EncoderdEmbedding
+    from llama_index.core.storage.kvstore import SimpleKVStore
+    model = EncoderdEmbedding(client)
+    model.num_workers = 3
+    again = EncoderdEmbedding.from_dict(model.to_dict())
+    assert again.num_workers == 3
+    model.embeddings_cache = SimpleKVStore()
+    model.embeddings_cache.put("key", {"of": "a text"}, collection="embeddings")
+    sent, received = multiprocessing.Pipe()
+    sent.send(model)  # as to another process
+    for again in (copy.deepcopy(model), received.recv()):
+        assert again.num_workers == 3
+        assert again.embeddings_cache.get("key", "embeddings") == {
+            "of": "a text"}
+    model.embeddings_cache = Unpicklable()
+    sent.send(model)
+    again = received.recv()
+    assert (again.num_workers, again.embeddings_cache) == (3, None)
+
+
 def test_haystack_finds_the_nearest_text_by_a_stored_pipeline(client):
     from encoderd.haystack import (EncoderdDocumentEmbedder,
                                    EncoderdTextEmbedder)

@@ -264,13 +264,3 @@ def test_texts_of_pyarrow_get_the_prompt(kind, options, output_value):
         assert [value.text for value in request.inputs] == [
             f"{prompt}one", f"{prompt}two"]
     assert [type(value) for value in given] == [Scalar, Scalar]
-
-
-def test_an_array_of_pyarrow_itself_gets_the_prompt():
-    pyarrow = pytest.importorskip("pyarrow")
-    given = pyarrow.array(["one", "two"])
-    with serve(Model()) as service, encoderd.Client(service.target) as client:
-        for inputs in (given, list(given), pyarrow.chunked_array([given])):
-            client.encode(inputs, prompt="ask: ")
-    assert [[value.text for value in request.inputs]
-            for request in service.requests] == [["ask: one", "ask: two"]] * 3

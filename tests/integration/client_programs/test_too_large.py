@@ -6,6 +6,7 @@ import threading
 
 import encoderd
 import grpc
+import numpy as np
 import pytest
 from encoderd import _channel
 from encoderd.errors import explain, make_error
@@ -113,6 +114,22 @@ def test_per_input_a_text_above_the_limit_costs_its_own_place(work):
     assert [found.states.shape for found in states] == [
         (1, 250), (0, 0), (1, 250)]
     assert alone.vectors.shape == (1, 4) and list(alone.errors) == [0]
+
+
+@BOTH
+@pytest.mark.parametrize("method", ["embed", "token_states", "encode"])
+def test_per_input_texts_that_are_too_large_together_are_sent_apart(work,
+                                                                    method):
+    texts = ["one"] * 200 + ["x" * (MIB // 5)] * 3 + ["x" * MIB, "two"]
+    attempts = Attempts()
+    with serve(Wide(), MIB // 2, interceptors=[attempts]) as service:
+        found = work(service.target, method, texts, batch_size=1000,
+                     on_error="per_input")
+    bad = {"embed": lambda: ~found.ok,
+           "token_states": lambda: [one.error is not None for one in found],
+           "encode": lambda: np.isnan(found).any(axis=1)}[method]()
+    assert list(bad) == [text == "x" * MIB for text in texts]
+    assert attempts.count < 100  # it does not go down by one
 
 
 @BOTH

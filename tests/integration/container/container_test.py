@@ -101,6 +101,9 @@ class ImageTest(unittest.TestCase):
         size = inspect(IMAGE)["Size"]
         print(f"image of {size / 1e6:.1f} MB", flush=True)
         self.assertLess(size, MAX_BYTES)
+        for page in ("README.md", "deploy/README.md"):
+            self.assertIn(f"image is at most {MAX_BYTES // 10**6} MB",
+                          (ROOT / page).read_text(encoding="utf-8"))
 
     def test_its_only_programs_are_ours_and_the_loader(self):
         programs = []

@@ -1,7 +1,7 @@
 // Every setting of the server, in one place.
 //
-// Each is the flag of the same name, which nothing else reads: server/flags
-// fills this struct, Validate checks it once, and it is constant afterwards.
+// Each is a flag's: server/flags fills this struct, Validate checks it once,
+// and it is constant afterwards. Nothing else takes a value from a flag.
 #ifndef ENCODERD_SERVER_CONFIG_H_
 #define ENCODERD_SERVER_CONFIG_H_
 

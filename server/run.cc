@@ -175,7 +175,7 @@ void OccupyClosedDescriptors() {
   }
 }
 
-// gRPC opens descriptors as its library is loaded, which precedes main_thread.
+// gRPC opens descriptors as its library is loaded, which precedes main.
 __attribute__((section(".preinit_array"),
                used)) void (*const kFirst)() = OccupyClosedDescriptors;
 

@@ -1,7 +1,8 @@
-// Many calls of one list: a bounded number in flight, answers in order; those
-// that a server refuses while it loads or is full are made again. Internal to
-// the library. One list belongs to one thread; gRPC's own threads run the
-// calls.
+// Many calls of one list: a bounded number in flight, answers in order. Those
+// that a server refuses while it loads or is full are made again, as are long
+// ones, which gRPC does not retry; those with too many inputs, in halves.
+// Internal to the library. One list belongs to one thread; gRPC's own threads
+// run the calls.
 #ifndef ENCODERD_CLIENT_CPP_CALLS_H_
 #define ENCODERD_CLIENT_CPP_CALLS_H_
 
@@ -37,7 +38,7 @@ struct Call {
   grpc::Status status;
   std::unique_ptr<SteadyNotification> done;  // of the last attempt
   absl::Time deadline;                       // of all attempts
-  int attempts = 0;
+  int attempts = 0;      // since the server last named a pause
   absl::Status passing;  // why the attempt before was refused
   Cut cut;               // which inputs of the caller's list it is about
   absl::Time due = absl::InfiniteFuture();  // once refused: the next attempt
@@ -95,6 +96,8 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
     if (call->due == absl::InfiniteFuture()) {
       const absl::Status result = call->Result();
       auto pause = RetryPause(result, call->deadline);
+      if (pause.has_value())
+        call->attempts = 0;  // not of those that gRPC counts
       if (!pause.has_value() && !result.ok() &&
           static_cast<int64_t>(call->request.ByteSizeLong()) >
               options.retry_buffer_bytes) {
@@ -107,6 +110,7 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
         if (pause && (!*answered || !options.await_return(result)))
           pause.reset();
         call->awaits_return = pause.has_value();
+        if (call->awaits_return) call->attempts = 0;
       }
       call->final = !pause.has_value();
       if (call->final) continue;
@@ -151,10 +155,11 @@ void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
 // turn. One with more inputs than the server takes is made again in halves,
-// when its turn comes; a few calls more than max_in_flight may then be in
-// flight. The first error in the list's order, of a call or finish, is
-// returned; all calls still in flight are then cancelled and waited for. What
-// came before it has been finished. CANCELLED if it was stopped.
+// when its turn comes, each with the whole timeout; a few calls more than
+// max_in_flight may then be in flight. The first error in the list's order, of
+// a call or finish, is returned; all calls still in flight are then cancelled
+// and waited for. What came before it has been finished. CANCELLED if it was
+// stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,

@@ -79,9 +79,12 @@ class InterceptorFactory
 }  // namespace
 
 int RetryBufferBytes(const ClientOptions& options) {
-  constexpr int64_t kMost = std::numeric_limits<int>::max();  // as gRPC has it
+  // Of a service config of the caller's: gRPC alone sends requests again.
+  constexpr int64_t kOwnConfig = 16 << 20;
+  constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;
   return static_cast<int>(
-      std::max(settings::kRetryBufferBytes,
+      std::max(options.service_config_json.empty() ? settings::kRetryBufferBytes
+                                                   : kOwnConfig,
                2 * std::min(options.bytes_per_call, kMost / 2)));
 }
 

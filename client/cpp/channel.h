@@ -14,9 +14,9 @@
 
 namespace encoderd::client {
 
-// The longest request that gRPC itself sends again: that of a call which
-// several inputs of options.bytes_per_call fill, at least
-// settings::kRetryBufferBytes.
+// The longest request that gRPC itself sends again, in bytes: as long as two
+// calls of options.bytes_per_call, at least settings::kRetryBufferBytes, or 16
+// MiB with a service config of the caller's.
 int RetryBufferBytes(const ClientOptions& options);
 
 // Reads the files of `options` and makes a channel that encrypts and carries

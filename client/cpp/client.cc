@@ -60,6 +60,9 @@ std::string ServiceConfigFor(absl::string_view target) {
                              {{"round_robin", "pick_first"}});
 }
 
+// Of a call, at most; gRPC counts it in the retry buffer with the request.
+constexpr int kMetadataBytes = 16 << 10;
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
@@ -75,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetMaxReceiveMessageSize(options.max_answer_bytes);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE,
-                   RetryBufferBytes(options));
+                   RetryBufferBytes(options) + kMetadataBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
                    settings::kInitialReconnectBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,

@@ -82,10 +82,10 @@ std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline);
 
 // The pause after attempt `attempt`, from 1 on, of a request that is too long
-// for gRPC to send it again (RetryBufferBytes): the same attempts and pauses as
-// service_config.json has gRPC make of others. Nothing of an error that stays,
-// such as a size that the server does not take, after the last attempt, or
-// where `deadline` comes first.
+// for gRPC to send it again (RetryBufferBytes): as many attempts as
+// service_config.json has gRPC make of others, after its pauses. Nothing of an
+// error that stays, such as a size that the server does not take, after the
+// last attempt, or where `deadline` comes first.
 std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
                                                int attempt,
                                                absl::Time deadline);

@@ -1,9 +1,9 @@
 """Generates the messages of the contract while the package is built.
 
 encoder.proto, service_config.json, client_settings.json and LICENSE stand
-elsewhere in the repository, once for all languages. A source distribution carries copies, so
-that it builds on its own. Nothing generated is kept in the source tree, but for
-an editable install.
+elsewhere in the repository, once for all languages. A source distribution
+carries copies, so that it builds on its own. Nothing generated is kept in the
+source tree, but for an editable install.
 
 ENCODERD_PROGRAMS names a folder with the programs encoderd and encoderctl: the
 package then carries them and is a wheel of this platform (deploy/wheel.sh).

@@ -1,4 +1,4 @@
-// The border that no exception passes.
+// What turns exceptions into a status.
 #ifndef ENCODERD_ENGINE_BASE_CATCH_ALL_H_
 #define ENCODERD_ENGINE_BASE_CATCH_ALL_H_
 

@@ -25,7 +25,7 @@ class CheckpointFiles {
   // subfolder: where in `folder` the weights lie; empty: the folder itself.
   // NOT_FOUND without weights; UNIMPLEMENTED, with the way to convert, when
   // there are only pickled ones; DATA_LOSS for an index that does not fit its
-  // shards and for the errors of SafetensorsFile.
+  // shards; else the errors of SafetensorsFile.
   static absl::StatusOr<CheckpointFiles> Open(const std::string& folder,
                                               const std::string& subfolder);
 

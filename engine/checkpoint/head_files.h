@@ -1,6 +1,6 @@
 // The files of sentence-transformers' modules after pooling: their config.json
-// and model.safetensors. Errors: NOT_FOUND without a file, DATA_LOSS for a bad
-// one (name, value, limit), UNIMPLEMENTED for a setting by name.
+// and model.safetensors. Errors: those of File::Open, DATA_LOSS for a bad file
+// (name, value, limit), UNIMPLEMENTED for a setting by name.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_HEAD_FILES_H_
 #define ENCODERD_ENGINE_CHECKPOINT_HEAD_FILES_H_
 

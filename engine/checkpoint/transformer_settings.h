@@ -20,7 +20,7 @@ struct TransformerSettings {
 };
 
 // `transformer_folder`: below the model folder, "" for itself. All defaults
-// where there is no file. DATA_LOSS for a bad file, UNIMPLEMENTED for a setting
+// where there is no file. Else File::Open's errors; UNIMPLEMENTED for a setting
 // by name that would change a vector and is not supported: arguments for
 // transformers' classes, another output than the last states, other lengths for
 // queries.

@@ -72,14 +72,11 @@ absl::Status OpenFailed(const std::string& folder, absl::string_view name,
                           : absl::StrCat("; it is a link to ", Quote(target),
                                          ", which does not exist")));
   }
-  if (error == EMFILE || error == ENFILE) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "file ", Quote(name), " cannot be opened: ", std::strerror(error),
-        error == EMFILE ? "; raise the limit (ulimit -n)" : ""));
-  }
-  return FileError(error,
-                   absl::StrCat("file ", Quote(name),
-                                " cannot be opened: ", std::strerror(error)));
+  return FileError(
+      error,
+      absl::StrCat("file ", Quote(name),
+                   " cannot be opened: ", std::strerror(error),
+                   error == EMFILE ? "; raise the limit (ulimit -n)" : ""));
 }
 
 // Whether it is what Git puts in place of a large file without Git LFS.
@@ -216,11 +213,14 @@ bool FileErrorMayPass(int error) {
   switch (error) {
     case EAGAIN:
     case ECONNABORTED:
+    case ECONNREFUSED:
+    case ECONNRESET:
     case EHOSTDOWN:
     case EHOSTUNREACH:
     case EIO:
+    case ENETDOWN:
+    case ENETUNREACH:
     case ENODEV:
-    case ENOMEM:
     case ENOTCONN:
     case EREMOTEIO:
     case ESTALE:
@@ -232,8 +232,11 @@ bool FileErrorMayPass(int error) {
 }
 
 absl::Status FileError(int error, absl::string_view message) {
-  return FileErrorMayPass(error) ? absl::UnavailableError(message)
-                                 : absl::DataLossError(message);
+  if (FileErrorMayPass(error)) return absl::UnavailableError(message);
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    return absl::ResourceExhaustedError(message);
+  }
+  return absl::DataLossError(message);
 }
 
 absl::Status FolderUnavailable(const std::string& folder, int error) {

@@ -25,7 +25,7 @@ class File {
   // allowed: the Hugging Face cache, where models--X/snapshots/REV/NAME is a
   // link into models--X/blobs.
   // Errors: NOT_FOUND (no such file); PERMISSION_DENIED (see AccessError);
-  // RESOURCE_EXHAUSTED (too many open files); UNAVAILABLE (see
+  // RESOURCE_EXHAUSTED (too many open files, no memory); UNAVAILABLE (see
   // FileErrorMayPass); DATA_LOSS (leads out of the folder, not a regular file,
   // empty, a Git LFS pointer, over max_bytes, not readable for any other
   // cause), naming `name`.
@@ -67,7 +67,8 @@ bool FileExists(const std::string& folder, absl::string_view name);
 // replaced.
 bool FileErrorMayPass(int error);
 
-// UNAVAILABLE if `error`, an errno, may pass, else DATA_LOSS.
+// UNAVAILABLE if `error`, an errno, may pass, RESOURCE_EXHAUSTED for lack of
+// memory or descriptors, else DATA_LOSS.
 absl::Status FileError(int error, absl::string_view message);
 
 // UNAVAILABLE: `folder` cannot be read for `error`, which may pass.

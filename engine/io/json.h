@@ -3,7 +3,7 @@
 // Strict where a lenient reader would let two programs read one file
 // differently: duplicate keys, a byte order mark, comments and anything after
 // the value are refused, and so is what only costs memory: depth and size over
-// the limits. Errors are DATA_LOSS and name the file.
+// the limits. Errors are DATA_LOSS, or File::Open's, and name the file.
 #ifndef ENCODERD_ENGINE_IO_JSON_H_
 #define ENCODERD_ENGINE_IO_JSON_H_
 

@@ -360,9 +360,12 @@ void EmbedStream::OnDone() {
   environment_.unread->RemoveAll(this);
   environment_.streams->Remove(this);
   if (!uncounted_.ok()) {
-    absl::MutexLock lock(&mu_);
+    const bool left = [this] {
+      absl::MutexLock lock(&mu_);
+      return gone_;
+    }();
     CountRefusedStream(environment_, metrics_,
-                       gone_ ? absl::CancelledError() : uncounted_);
+                       left ? absl::CancelledError() : uncounted_);
   }
   const std::shared_ptr<EmbedStream> last = std::move(self_);
 }

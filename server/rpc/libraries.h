@@ -5,10 +5,10 @@
 
 namespace encoderd {
 
-// Once, before gRPC starts and before other threads, because it changes the
-// environment (GRPC_EXPERIMENTS). From then on Protobuf logs nothing, gRPC logs
-// to the server's log (grpc_log.h), and reads from a connection in bounded
-// pieces.
+// Before gRPC starts and before other threads, because it changes the
+// environment (GRPC_EXPERIMENTS). From then on Protobuf before version 22 logs
+// nothing, gRPC logs to the server's log (grpc_log.h), and reads from a
+// connection in bounded pieces.
 void PrepareLibraries();
 
 }  // namespace encoderd

@@ -119,9 +119,12 @@ void UnaryCall::OnDone() {
   context_.Over();
   environment_.unread->RemoveAll(this);
   if (!uncounted_.ok()) {
-    absl::MutexLock lock(&mu_);
+    const bool left = [this] {
+      absl::MutexLock lock(&mu_);
+      return cancelled_;
+    }();
     CountAnswer(environment_, record_,
-                cancelled_ ? absl::CancelledError() : uncounted_);
+                left ? absl::CancelledError() : uncounted_);
   }
   environment_.calls->Remove(this);
   environment_.held->Remove(this);

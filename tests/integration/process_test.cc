@@ -31,7 +31,6 @@ namespace encoderd {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 int64_t Threads(pid_t pid) {
   using Folder = std::filesystem::directory_iterator;
@@ -164,9 +163,10 @@ TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
 // False: what the other model computes for `batch` was answered, and the
 // process over, before the signal.
 bool TermAfterALostDevice(absl::Duration batch) {
-  Served served("lost_after_batches:1",
-                {absl::StrCat("--model=slow=batch_us:",
-                              absl::ToInt64Microseconds(batch))});
+  Served served(
+      "lost_after_batches:1",
+      {"--drain_timeout=1h", absl::StrCat("--model=slow=batch_us:",
+                                          absl::ToInt64Microseconds(batch))});
   EXPECT_NE(served.process.WaitForLine("event=serving"), "");
   grpc::Status status;
   std::thread caller([&] { status = served.Embed("x", kPatience, "slow"); });

@@ -15,6 +15,7 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr int kUnreadMs = 1000;  // so long without room, and nobody reads
+constexpr int kAgainMs = 20;     // where there is some, but too little
 
 }  // namespace
 
@@ -28,27 +29,35 @@ int ReopenTerminal(int descriptor) {
 
 size_t WriteUntilStopped(int descriptor, absl::string_view bytes) {
   size_t done = 0;
+  int unread_ms = 0;
   while (done < bytes.size()) {
+    if (descriptor < 0) {  // poll would pass over it
+      errno = EBADF;
+      break;
+    }
     pollfd room = {descriptor, POLLOUT, 0};
     const int ready = poll(&room, 1, kUnreadMs);
     if (ready < 0 && errno == EINTR) continue;
-    bool full = ready == 0;
-    if (!full) {
+    if (ready == 0) {
+      unread_ms = kUnreadMs;
+    } else {
       // So much does not block in a pipe that has room.
       const ssize_t wrote =
           write(descriptor, bytes.data() + done,
                 std::min<size_t>(bytes.size() - done, PIPE_BUF));
       if (wrote > 0) {
         done += static_cast<size_t>(wrote);
+        unread_ms = 0;
         continue;
       }
       if (wrote < 0 && errno == EINTR) continue;
-      full = wrote < 0 && errno == EAGAIN;  // room for one byte, not for "\r\n"
-      if (!full) break;
-      poll(nullptr, 0, kUnreadMs);
+      if (wrote >= 0 || errno != EAGAIN) break;
+      // Room for one byte, not for "\r\n"; or another writer took it.
+      poll(nullptr, 0, kAgainMs);
+      unread_ms += kAgainMs;
     }
     errno = EINTR;
-    if (StopOnSignal::Signal() != 0) break;
+    if (unread_ms >= kUnreadMs && StopOnSignal::Signal() != 0) break;
   }
   return done;
 }

@@ -57,7 +57,8 @@ def channel_options(target: str, max_answer_bytes: int
         ("grpc.service_config",
          _CONFIG_OF_LOCALHOST if is_localhost(target) else _CONFIG),
         ("grpc.enable_retries", 1),
-        ("grpc.per_rpc_retry_buffer_size", RETRY_BUFFER_BYTES),
+        # gRPC counts the metadata of the call, too.
+        ("grpc.per_rpc_retry_buffer_size", RETRY_BUFFER_BYTES + (16 << 10)),
         ("grpc.initial_reconnect_backoff_ms", INITIAL_RECONNECT_BACKOFF_MS),
         ("grpc.min_reconnect_backoff_ms", MIN_RECONNECT_BACKOFF_MS),
         ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_BACKOFF_MS),
@@ -237,7 +238,8 @@ class Retries:
             delay = max(delay, 0.001) * random.uniform(1, 1.5)
         elif (found.code in _BUSY and self._size > RETRY_BUFFER_BYTES
               and self._attempts < MOST_ATTEMPTS):
-            # As often and as far apart as gRPC would, but not for a size.
+            # gRPC retries none this long: done here at its pace. One that is too
+            # large for the server was raised above.
             backoff = min(FIRST_BACKOFF * _MULTIPLIER ** (self._attempts - 1),
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)

@@ -1,8 +1,8 @@
 // What a model folder says about its tokenizer, read and checked, and nothing
 // else: the files are hostile input, this is what is left of them.
 //
-// Errors: DATA_LOSS names the file, the key and the limit; UNIMPLEMENTED names
-// a component that is not supported. Pure apart from reading the files.
+// Errors: File::Open's; DATA_LOSS names file, key and limit; UNIMPLEMENTED
+// names a component that is not supported. Pure apart from reading the files.
 #ifndef ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_SPEC_H_
 #define ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_SPEC_H_
 

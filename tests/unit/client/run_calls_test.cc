@@ -266,6 +266,14 @@ TEST_F(RunCallsTest, SendsALongRequestAsOftenAsGrpcSendsOthers) {
   EXPECT_EQ(attempts(Refusal(grpc::StatusCode::UNAVAILABLE, "DRAINING", 1), 9),
             5u);
   EXPECT_EQ(attempts(Full(-1), 1), 2u);
+  // Attempts that the server asks for, with a pause, are not among the five.
+  started_.clear();
+  (void)Run(1, [&](int, int attempt, OneCall* call) {
+    End(call, attempt <= 6
+                  ? Full(1)
+                  : Refusal(grpc::StatusCode::UNAVAILABLE, "DRAINING", 1));
+  });
+  EXPECT_EQ(started_[0].size(), 6u + 5u);
   for (const auto& stays :
        {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                      "Received message larger than max (5 vs. 4)"),

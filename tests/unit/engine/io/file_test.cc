@@ -211,7 +211,8 @@ TEST(FileTest, WhatThisUserMayNotReadIsToldFromWhatIsMissing) {
 
 TEST(FileTest, ADiskOrFileSystemThatDoesNotAnswerMayAnswerLater) {
   for (const int error : {EIO, ESTALE, ETIMEDOUT, ENODEV, ENOTCONN, EREMOTEIO,
-                          EHOSTDOWN, EHOSTUNREACH, ECONNABORTED, EAGAIN}) {
+                          EHOSTDOWN, EHOSTUNREACH, ECONNABORTED, ECONNREFUSED,
+                          ECONNRESET, ENETDOWN, ENETUNREACH, EAGAIN}) {
     EXPECT_TRUE(FileErrorMayPass(error)) << std::strerror(error);
     EXPECT_THAT(
         FileError(error, "file 'a' cannot be opened"),
@@ -220,6 +221,14 @@ TEST(FileTest, ADiskOrFileSystemThatDoesNotAnswerMayAnswerLater) {
   EXPECT_THAT(FolderUnavailable("/mnt/a", ESTALE),
               IsError(absl::StatusCode::kUnavailable,
                       "folder '/mnt/a' cannot be read: Stale file handle"));
+}
+
+TEST(FileTest, MemoryAndDescriptorsThatLackAreNotTheFilesFault) {
+  for (const int error : {ENOMEM, EMFILE, ENFILE}) {
+    EXPECT_FALSE(FileErrorMayPass(error)) << std::strerror(error);
+    EXPECT_THAT(FileError(error, "m"),
+                IsError(absl::StatusCode::kResourceExhausted, "m"));
+  }
 }
 
 TEST(FileTest, WhatIsWrongWithAFileItselfDoesNotPass) {

@@ -60,7 +60,8 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_CMAKE_PROJECTS
   "${PROJECT_BINARY_DIR};encoderd;Unspecified;/" "${PROJECT_BINARY_DIR};encoderd;service;/")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-# With the commit's date apt takes a later build of one version for an upgrade: 1+git20261128193511~debian12.
+# With the commit's date apt takes a later build of one version for an upgrade: 1+git20261128193511~debian12. Not where the
+# sources come without git, which have none.
 encoderd_commit_date(date)
 if(date)
   string(PREPEND date "+git")

@@ -27,7 +27,7 @@ endfunction()
 # encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [GRPC] [OPTIMIZED]): a GoogleTest program and its
 # ctest entry. SOURCES compile without optimization, in half the time; OPTIMIZED is for tests that compute much themselves.
 # GRPC is for tests whose sources include gRPC and the protocol: these headers are compiled once for all of them.
-# `all` leaves out those that match ENCODERD_UNBUILT_TESTS; whoever sets it does not run them, or builds them by name.
+# `all` leaves out those that match ENCODERD_UNBUILT_TESTS. Their ctest entries remain: exclude them, or build them by name.
 function(encoderd_test)
   cmake_parse_arguments(ARG "GRPC;OPTIMIZED" "NAME" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})

@@ -23,7 +23,7 @@ FIGURE = re.compile(r"\{(\w+)(?: (>>|//) (\d+))?\}")
 def sentences(figures):
     """PLACES with `figures`."""
     def figure(match):
-        value, by = figures.get(match[1], 0), int(match[3] or 1)
+        value, by = figures[match[1]], int(match[3] or 1)
         if match[2] == ">>":
             return str(value >> by)
         return str(value // by)
@@ -33,8 +33,13 @@ def sentences(figures):
 
 def check(tree):
     if SETTINGS not in tree.files:
-        return [f"{SETTINGS}: there is none"]
+        return [f"{SETTINGS} is missing"]
+    figures = json.loads(tree.read(SETTINGS))
+    lost = {key for _, words in PLACES
+            for key, _, _ in FIGURE.findall(words)} - set(figures)
+    if lost:
+        return [f"{SETTINGS}: has no {key}" for key in sorted(lost)]
     return [f"{page}: does not say '{words}', as {SETTINGS} has it"
-            for page, words in sentences(json.loads(tree.read(SETTINGS)))
+            for page, words in sentences(figures)
             if page not in tree.files
             or words not in " ".join(tree.read(page).split())]

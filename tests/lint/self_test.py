@@ -26,6 +26,7 @@ from tree import Tree
 
 # A check, and a file that it looks at: without it, it says so.
 REMOVED = [
+    ("client_settings", client_settings.SETTINGS),
     ("ops", "engine/README.md"),
     ("ops", "engine/device/ops.h"),
     ("ops", "engine/encoder_session.cc"),
@@ -143,7 +144,7 @@ PLANTED = [
     ("versions", "deploy/kubernetes/overlays/a/kustomization.yml",
      "images:\n  - newTag: 1.2.0\n    newTag: 1.3.0\n", "1.3.0"),
     ("versions", "CMakeLists.txt", "project(a)\n", "no version"),
-    ("client_settings", client_settings.SETTINGS, "{}", "not say '0 texts'"),
+    ("client_settings", client_settings.SETTINGS, "{}", "has no texts_per_call"),
     ("checks", "tests/CHECKS.md", CHECKS.replace("Holds", "Falls"),
      "CHECKS.md:3: there is no ATest.Falls"),
     ("checks", "tests/CHECKS.md", CHECKS.replace("2 | it", "2 | `test_b`"),

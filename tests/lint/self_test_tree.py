@@ -92,7 +92,9 @@ NIGHTLY = """# shellcheck shell=bash disable=SC2034
 checks=(fuzz
   soak)
 """
-FIGURES = {"texts_per_call": 7, "bytes_per_call": 3 << 20}
+FIGURES = {"texts_per_call": 7, "bytes_per_call": 3 << 20, "calls_in_flight": 2,
+           "stream_calls_in_flight": 3, "retry_buffer_bytes": 5 << 20,
+           "keepalive_time_ms": 8000}
 SAID = "".join(words + "\n" for _, words in client_settings.sentences(FIGURES))
 CLEAN = {
     client_settings.SETTINGS: json.dumps(FIGURES),

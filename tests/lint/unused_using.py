@@ -2,11 +2,12 @@
 
 import re
 
-USING = re.compile(r"^ *using (?:\w+::)+(\w+);$")
+USING = re.compile(r"^ *using (?:::)?(?:\w+::)+(\w+);$")
 
 
 def check(tree):
-    """clang-tidy would say so of a source by itself, not of one in a unit."""
+    """In clang-tidy's place, which says so of a source only if it is looked at
+    alone."""
     found = []
     for path in tree.cxx():
         if not path.endswith((".cc", ".cu")):

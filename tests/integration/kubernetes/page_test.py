@@ -102,6 +102,10 @@ class PageTest(unittest.TestCase):
                 secrets = {volume["name"]: volume["secret"]["secretName"]
                            for volume in spec["volumes"] if "secret" in volume}
                 self.assertEqual(secrets[mounts["/access"]], "encoderd-access")
+                self.assertEqual([volume["secret"]["defaultMode"]
+                                  for volume in spec["volumes"]
+                                  if volume["name"] == mounts["/access"]],
+                                 [0o440])
                 self.assertEqual(secrets[mounts["/tls"]], "encoderd-tls")
 
 
@@ -115,7 +119,7 @@ class OverlaysTest(unittest.TestCase):
 
     def test_the_memory_limit_is_above_what_the_comment_adds_up(self):
         path = manifests.FOLDER / "overlays/cpu/kustomization.yml"
-        comment = re.search(r"Memory, at\n(?: +#.*\n)+", path.read_text())[0]
+        comment = re.search(r"Memory, by\n(?: +#.*\n)+", path.read_text())[0]
         *parts, total, limit = map(int, re.findall(r"(\d+) MB", comment))
         with tempfile.TemporaryDirectory() as folder:
             built = manifests.built("cpu", (), folder)

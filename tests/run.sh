@@ -2,8 +2,8 @@
 # Installs what is missing, builds everything, runs every test; the last lines
 # are ctest's summary. Arguments go to ctest: tests/run.sh -R Tokenizer
 #
-# Without arguments all but clang-tidy, which takes as long as half of the rest:
-# tests/run.sh -R tidy. Some 20 minutes on two cores from nothing.
+# Without arguments all but clang-tidy: tests/run.sh -R tidy. On two cores, from
+# nothing, 20 minutes or, on older ones, twice as long.
 #
 # ENCODERD_PRESET chooses another CMake preset (default dev; asan, tsan, clang).
 # ENCODERD_TARGETS builds some targets alone (default all).

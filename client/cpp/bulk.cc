@@ -17,12 +17,12 @@
 #include "client/cpp/requests.h"
 #include "client/cpp/same_model.h"
 #include "client/cpp/steady_time.h"
+#include "service_config.h"
 
 namespace encoderd::client {
 namespace {
 
-constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
-constexpr absl::Duration kLongestPause = absl::Seconds(2);
+constexpr absl::Duration kEndPatience = absl::Seconds(2);  // of a stream
 
 // One request, from the source to its answer.
 struct Pending {
@@ -80,7 +80,7 @@ class Work {
       Fill();  // at once: no room in the window waits for an answer
       if (!window_.empty() && window_.front()->answered) continue;
       if (window_.empty()) {
-        if (stream_ != nullptr) stream_->Finish(kLongestPause);
+        if (stream_ != nullptr) stream_->Finish(kEndPatience);
         return cutter_.status();
       }
       const absl::Status broken = Step();
@@ -208,7 +208,7 @@ class Work {
   // The server does what it is asked for.
   void Heard() {
     silence_ = absl::ZeroDuration();
-    pause_ = kFirstPause;
+    pause_ = kFirstBackoff;
     trouble_ = absl::OkStatus();
   }
 
@@ -225,7 +225,7 @@ class Work {
     pending->not_before =
         SteadyNow() + (details.has_value() && details->retry_delay.has_value()
                            ? std::max(*details->retry_delay, kLeastPause)
-                           : kFirstPause);
+                           : kFirstBackoff);
     return absl::OkStatus();
   }
 
@@ -302,7 +302,7 @@ class Work {
     if (!WorthAnotherTry(status) && !absl::IsInternal(status)) return status;
     trouble_ = status;
     connect_at_ = SteadyNow() + pause_;
-    pause_ = std::min(2 * pause_, kLongestPause);
+    pause_ = std::min(kBackoffMultiplier * pause_, kLongestBackoff);
     return absl::OkStatus();
   }
 
@@ -318,7 +318,7 @@ class Work {
   absl::Status trouble_;                // the last error that was not final
   absl::Duration silence_;              // waited for since the last answer
   absl::Time connect_at_ = absl::InfinitePast();
-  absl::Duration pause_ = kFirstPause;
+  absl::Duration pause_ = kFirstBackoff;
 };
 
 absl::Status Check(const BulkOptions& options) {

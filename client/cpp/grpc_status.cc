@@ -205,13 +205,9 @@ std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
   if (details.has_value() && details->retry_delay.has_value()) {
     return IfBefore(deadline, *details->retry_delay);
   }
-  absl::Duration pause, longest;
-  if (!absl::ParseDuration(kFirstBackoff, &pause) ||
-      !absl::ParseDuration(kLongestBackoff, &longest)) {
-    return std::nullopt;
-  }
+  absl::Duration pause = kFirstBackoff;
   for (int i = 1; i < attempt; ++i) pause *= kBackoffMultiplier;
-  return IfBefore(deadline, std::min(pause, longest));
+  return IfBefore(deadline, std::min(pause, kLongestBackoff));
 }
 
 absl::Status AfterRetries(const absl::Status& status,

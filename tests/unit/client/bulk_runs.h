@@ -5,10 +5,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,45 @@ inline std::string Read(const std::string& path) {
   content << std::ifstream(path, std::ios::binary).rdbuf();
   return content.str();
 }
+
+// A run of `embed` into `output` that reads texts from a pipe.
+class PipedRun {
+ public:
+  PipedRun(const std::string& target, const std::string& output) {
+    EXPECT_EQ(pipe(ends_), 0);
+    run_ = std::thread([this, target, output] {
+      std::istringstream unused;
+      std::ostringstream out;
+      Environment environment{unused, out, err_};
+      environment.in_descriptor = ends_[0];
+      code_ = RunEncoderctl({"embed", "--target", target, "--output", output},
+                            environment);
+    });
+  }
+  ~PipedRun() {
+    if (run_.joinable()) End();
+  }
+
+  void Give(const std::string& lines) {
+    EXPECT_EQ(write(ends_[1], lines.data(), lines.size()),
+              static_cast<ssize_t>(lines.size()));
+  }
+  // Ends the input. Returns the exit code.
+  int End() {
+    close(ends_[1]);
+    run_.join();
+    close(ends_[0]);
+    return code_;
+  }
+  // Once it has ended.
+  std::string err() const { return err_.str(); }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::ostringstream err_;
+  int code_ = -1;
+  std::thread run_;
+};
 
 class BulkRuns : public ::testing::Test {
  protected:

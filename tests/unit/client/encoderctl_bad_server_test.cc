@@ -2,13 +2,11 @@
 // none of ours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -38,36 +36,17 @@ TEST_F(EncoderctlModelChangeTest, TheRowsOfTheEarlierModelAreKeptAndNoOthers) {
   ASSERT_EQ(Run("whole.npy", {}, "in.txt"), kExitOk) << err_;
   const std::string whole = Read(Path("whole.npy"));
 
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  std::istringstream unused;
-  std::ostringstream out, err;
-  Environment environment{unused, out, err};
-  environment.in_descriptor = ends[0];
-  std::atomic<int> code{-1};
-  std::thread run([&] {
-    code = RunEncoderctl(
-        {"embed", "--target", service_.target(), "--output", Path("out.npy")},
-        environment);
-  });
-  const auto give = [&](const std::string& lines) {
-    EXPECT_EQ(write(ends[1], lines.data(), lines.size()),
-              static_cast<ssize_t>(lines.size()));
-  };
-  give(Lines(0, kBefore));
+  PipedRun run(service_.target(), Path("out.npy"));
+  run.Give(Lines(0, kBefore));
   EXPECT_TRUE(
       Eventually([&] { return Read(Path("out.npy")).size() == kKept; }));
   service_.SetPooling(v1::POOLING_CLS);
-  give(Lines(kBefore, kTexts));
-  close(ends[1]);
-  run.join();
-  close(ends[0]);
-
-  EXPECT_EQ(code, kExitFailed);
-  EXPECT_THAT(err.str(), HasSubstr("FAILED_PRECONDITION"));
-  EXPECT_THAT(err.str(), HasSubstr("the server's model or its settings changed "
+  run.Give(Lines(kBefore, kTexts));
+  EXPECT_EQ(run.End(), kExitFailed);
+  EXPECT_THAT(run.err(), HasSubstr("FAILED_PRECONDITION"));
+  EXPECT_THAT(run.err(), HasSubstr("the server's model or its settings changed "
                                    "during the job"));
-  EXPECT_THAT(err.str(), HasSubstr("700 texts are done by the earlier model; "
+  EXPECT_THAT(run.err(), HasSubstr("700 texts are done by the earlier model; "
                                    "--resume=no discards them and starts "
                                    "over\n"));
   EXPECT_EQ(Read(Path("out.npy")),

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -349,20 +348,9 @@ TEST_F(EncoderctlBulkTest, WritesThroughNoLinkThatGoesWithTheOutput) {
 }
 
 TEST_F(EncoderctlBulkTest, WritesTheRowOfALineBeforeAPipeGivesTheNext) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  std::istringstream unused;
-  std::ostringstream out, err;
-  Environment environment{unused, out, err};
-  environment.in_descriptor = ends[0];
-  int code = -1;
-  std::thread run([&] {
-    code = RunEncoderctl(
-        {"embed", "--target", service_.target(), "--output", Path("out.npy")},
-        environment);
-  });
+  PipedRun run(service_.target(), Path("out.npy"));
   for (int rows = 1; rows < 4; ++rows) {
-    EXPECT_EQ(write(ends[1], "one\n", 4), 4);
+    run.Give("one\n");
     const absl::Time late = absl::Now() + absl::Seconds(20);
     const auto written = [&] {
       return Read(Path("out.npy")).substr(0, kNpyHeaderBytes) ==
@@ -373,10 +361,7 @@ TEST_F(EncoderctlBulkTest, WritesTheRowOfALineBeforeAPipeGivesTheNext) {
     }
     EXPECT_TRUE(written()) << rows;
   }
-  close(ends[1]);
-  run.join();
-  EXPECT_EQ(code, kExitOk) << err.str();
-  close(ends[0]);
+  EXPECT_EQ(run.End(), kExitOk) << run.err();
 }
 
 TEST_F(EncoderctlBulkTest, RefusesAnOutputThatIsNoRegularFile) {

@@ -62,8 +62,14 @@ class ConfigTest(unittest.TestCase):
         heap, connections = (one["typed_config"]
                              for one in manager["resource_monitors"])
         most = connections["max_active_downstream_connections"]
-        self.assertIn(f"{heap['max_heap_size_bytes'] >> 30} GiB of heap and "
-                      f"{most:,} callers' connections", self.page)
+        self.assertIn(f"Envoy takes {most:,} callers' connections", self.page)
+        shed, = {trigger["threshold"]["value"]
+                 for one in manager["actions"] + manager["loadshed_points"]
+                 if "shrink_heap" not in one["name"]
+                 for trigger in one["triggers"]}
+        words = " ".join(self.page.split())
+        self.assertIn(f"uses {100 * shed:g} % of "
+                      f"{heap['max_heap_size_bytes'] >> 30} GiB of heap", words)
         names = {one["name"] for one in manager["resource_monitors"]}
         acted = {trigger["name"] for one in
                  manager["actions"] + manager["loadshed_points"]

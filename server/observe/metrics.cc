@@ -74,6 +74,9 @@ constexpr Spec kComputeThreads = {"encoderd_compute_threads",
                                   "Threads that compute batches."};
 constexpr Spec kComputeThreadsBusy = {"encoderd_compute_threads_busy",
                                       "Threads that work on a batch now."};
+constexpr Spec kOldestBatchAge = {
+    "encoderd_oldest_batch_age_seconds",
+    "How long the oldest batch in compute has been there; 0 if there is none."};
 constexpr Spec kMaxBatchTokens = {"encoderd_max_batch_tokens",
                                   "Largest number of tokens per batch."};
 constexpr Spec kModelInfo = {"encoderd_model_info",
@@ -183,6 +186,7 @@ void Metrics::AddModel(const std::string& model, size_t index) {
   of.admitted_bytes_limit_ = Gauge(kAdmittedBytesLimit, registry_, labels);
   of.compute_threads_ = Gauge(kComputeThreads, registry_, labels);
   of.compute_threads_busy_ = Gauge(kComputeThreadsBusy, registry_, labels);
+  of.oldest_batch_age_ = Gauge(kOldestBatchAge, registry_, labels);
   of.max_batch_tokens_ = Gauge(kMaxBatchTokens, registry_, labels);
   for (int stage = 0; stage < kNumStages; ++stage) {
     const Labels both = {{"model", model},
@@ -296,6 +300,7 @@ void ModelMetrics::Sample(const PipelineFigures& figures) {
   set(admitted_bytes_limit_, figures.admitted_bytes_limit);
   set(compute_threads_, figures.compute_threads);
   set(compute_threads_busy_, figures.compute_threads_busy);
+  oldest_batch_age_->Set(absl::ToDoubleSeconds(figures.oldest_batch_age));
   set(max_batch_tokens_, figures.max_batch_tokens);
 }
 

@@ -69,6 +69,7 @@ class ModelMetrics : public ModelCalls {
   prometheus::Gauge* admitted_bytes_limit_;
   prometheus::Gauge* compute_threads_;
   prometheus::Gauge* compute_threads_busy_;
+  prometheus::Gauge* oldest_batch_age_;
   prometheus::Gauge* max_batch_tokens_;
   std::array<prometheus::Histogram*, kNumStages> stage_duration_;
   std::array<prometheus::Counter*, kNumStages> cancelled_;

@@ -52,7 +52,8 @@ Pipeline::Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
       pause_sessions_(std::move(pause_sessions)),
       admission_(encoder_.max_request_tokens(), options.max_queue_bytes),
       queue_(std::make_shared<WorkQueue>(
-          Shares(sessions_, pause_sessions_, limits, options), observer)) {
+          Shares(sessions_, pause_sessions_, limits, options), observer,
+          sessions_.size())) {
   try {
     StartThreads();
   } catch (...) {
@@ -241,6 +242,7 @@ PipelineFigures Pipeline::figures() const {
   figures.admitted_bytes_limit = admission_.max_bytes();
   figures.compute_threads = static_cast<int64_t>(sessions_.size());
   figures.compute_threads_busy = queue_->busy();
+  figures.oldest_batch_age = queue_->OldestBatchAge(SteadyNow());
   figures.max_batch_tokens =
       BatchTokens(*sessions_.front(), encoder_.limits(), options_);
   return figures;

@@ -120,6 +120,7 @@ struct PipelineFigures {
   int64_t admitted_bytes_limit = 0;
   int64_t compute_threads = 0;
   int64_t compute_threads_busy = 0;  // with a batch now
+  absl::Duration oldest_batch_age;   // of these batches; 0: there is none
   int64_t max_batch_tokens = 0;
 };
 

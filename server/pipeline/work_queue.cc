@@ -60,7 +60,7 @@ void WorkQueue::Drop(uint64_t id, int32_t sequences) {
 
 bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   MutexLock lock(&mutex_);
-  if (!work->taken.empty()) --busy_;
+  std::erase_if(busy_, [&](const Busy& busy) { return busy.work == work; });
   work->taken.clear();
   while (policy_.empty() && dropped_.empty()) {
     if (stopped_) return false;
@@ -69,10 +69,10 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
     --sleeping_;
   }
   BatchLimits here = limits;
-  here.idle_sessions = limits.sessions - busy_;
+  here.idle_sessions = limits.sessions - static_cast<int>(busy_.size());
   const absl::Time now = clock();
   Hand(policy_.Next(here, now), now, work);
-  if (!work->taken.empty()) ++busy_;
+  if (!work->taken.empty()) busy_.push_back({work, now});
   // Two, so that many are awake after a few steps.
   const int64_t left = policy_.waiting_sequences();
   for (int64_t i = 0; i < std::min<int64_t>({left, sleeping_, 2}); ++i)
@@ -92,7 +92,14 @@ void WorkQueue::TakeSmall(int64_t max_tokens, absl::Time now, Work* work) {
 
 int64_t WorkQueue::busy() const {
   MutexLock lock(&mutex_);
-  return busy_;
+  return static_cast<int64_t>(busy_.size());
+}
+
+absl::Duration WorkQueue::OldestBatchAge(absl::Time now) const {
+  MutexLock lock(&mutex_);
+  if (busy_.empty()) return absl::ZeroDuration();
+  // It may have been taken since `now` was read.
+  return std::max(now - busy_.front().since, absl::ZeroDuration());
 }
 
 void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,

@@ -9,6 +9,7 @@
 #define ENCODERD_SERVER_PIPELINE_WORK_QUEUE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -44,8 +45,12 @@ class WorkQueue {
  public:
   using Clock = absl::Time (*)();
 
-  WorkQueue(const FairShares& shares, PipelineObserver* observer)
-      : observer_(*observer), policy_(shares) {}
+  // threads: how many Take, so that Take need not allocate for them.
+  WorkQueue(const FairShares& shares, PipelineObserver* observer,
+            size_t threads = 1)
+      : observer_(*observer), policy_(shares) {
+    busy_.reserve(threads);
+  }
 
   // All sequences of a call, tokens of each; admitted before.
   void Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
@@ -70,6 +75,8 @@ class WorkQueue {
 
   // Threads that work on what they took.
   int64_t busy() const;
+  // How long ago the first of them took it; 0: none works.
+  absl::Duration OldestBatchAge(absl::Time now) const;
 
   // The device is lost: waiting and new requests get UNAVAILABLE.
   void Lose(absl::string_view error_id);
@@ -86,6 +93,11 @@ class WorkQueue {
   struct Entry {
     std::shared_ptr<Call> call;
     int32_t left = 0;  // sequences that wait
+  };
+  // A thread that took work.
+  struct Busy {
+    const Work* work = nullptr;  // whose thread it is; never read
+    absl::Time since;
   };
 
   // The decision of the policy -> *work.
@@ -107,7 +119,7 @@ class WorkQueue {
   std::unordered_map<uint64_t, Entry> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<Work::Dropped> dropped_ ABSL_GUARDED_BY(mutex_);
   std::string lost_id_ ABSL_GUARDED_BY(mutex_);
-  int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that took work
+  std::vector<Busy> busy_ ABSL_GUARDED_BY(mutex_);  // the oldest first
   int sleeping_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

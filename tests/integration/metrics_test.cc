@@ -267,6 +267,10 @@ TEST(MetricsTest, FullnessIsWhatIsAdmittedOfWhatMayBe) {
                 80.0 * config.max_inputs_per_request);
   EXPECT_EQ(of_two("encoderd_compute_threads"), 2);
   EXPECT_EQ(of_two("encoderd_compute_threads_busy"), 2);
+  EXPECT_GT(of_two("encoderd_oldest_batch_age_seconds"), 0);
+  EXPECT_EQ(TestServer::Sample(
+                text, "encoderd_oldest_batch_age_seconds{model=\"one\"}"),
+            0);
   EXPECT_EQ(of_two("encoderd_max_batch_tokens"), 300);
   EXPECT_EQ(TestServer::Sample(text, "encoderd_admitted_tokens{model=\"one\"}"),
             0);
@@ -277,6 +281,7 @@ TEST(MetricsTest, FullnessIsWhatIsAdmittedOfWhatMayBe) {
   EXPECT_TRUE(Eventually([&] {
     text = server.MetricsText();
     return of_two("encoderd_admitted_tokens") == 0 &&
+           of_two("encoderd_oldest_batch_age_seconds") == 0 &&
            NotZero(All(text, "encoderd_requests_in_flight")).empty();
   }));
 }

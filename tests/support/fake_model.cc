@@ -18,6 +18,7 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   device_.SetLogging(options.hashing);
   if (options.lost_after > 0) device_.LoseAfter(options.lost_after);
   if (options.poison >= 0) device_.PoisonToken(options.poison);
+  if (options.stuck >= 0) device_.HoldToken(options.stuck);
   if (options.stuck_after > 0) {
     device_.CloseGate();
     device_.LetThrough(options.stuck_after);
@@ -111,6 +112,8 @@ absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(
       options.stuck_after = value;
     } else if (parts.first == "poison_token") {
       options.poison = value;
+    } else if (parts.first == "stuck_token") {
+      options.stuck = value;
     } else {
       return absl::InvalidArgumentError(absl::StrCat("unknown: ", entry));
     }

@@ -35,6 +35,7 @@ struct FakeModelOptions {
   std::string warning;      // of ModelConfig::warnings; empty: none
   std::string prompt_name;  // of one more prompt, "x: "; empty: none
   int32_t poison = -1;      // a batch with this token fails; -1: none
+  int32_t stuck = -1;       // a batch with this token never ends; -1: none
 };
 
 // Has the prompts "query" ("q: ") and "passage" ("p: "), mean pooling,
@@ -66,8 +67,8 @@ class FakeModel final : public Model {
 
 // "name:number,name:number" -> options, for programs that get them as the
 // folder of --model: positions, max_len, load_ms, batch_us, token_us,
-// lost_after_batches, stuck_after_batches, poison_token, sessions, hidden_size,
-// hashing.
+// lost_after_batches, stuck_after_batches, poison_token, stuck_token, sessions,
+// hidden_size, hashing.
 // INVALID_ARGUMENT for another name.
 absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(const std::string& text);
 

@@ -161,7 +161,13 @@ void FakeDevice::OpenGate() {
   std::lock_guard<std::mutex> lock(mutex_);
   gate_closed_ = false;
   let_through_ = 0;
+  held_.clear();
   changed_.notify_all();
+}
+
+void FakeDevice::HoldToken(int32_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  held_.insert(id);
 }
 
 void FakeDevice::LetThrough(int batches) {
@@ -213,16 +219,20 @@ bool FakeDevice::SawToken(int32_t id) const {
   return BatchesWithToken(id, 0) > 0;
 }
 
-absl::Duration FakeDevice::PassGate(int64_t tokens) {
+absl::Duration FakeDevice::PassGate(const PackedBatch& batch) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (gate_closed_) {
+  const auto held = [&] {
+    return HoldsAny(batch, 0, batch.num_tokens(), held_);
+  };
+  if (gate_closed_ || held()) {
     ++at_gate_;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return !gate_closed_ || let_through_ > 0; });
+    changed_.wait(
+        lock, [&] { return !held() && (!gate_closed_ || let_through_ > 0); });
     if (gate_closed_) --let_through_;
     --at_gate_;
   }
-  return base_latency_ + tokens * token_latency_;
+  return base_latency_ + batch.num_tokens() * token_latency_;
 }
 
 absl::Status FakeDevice::TakeFault(const PackedBatch& batch) {
@@ -251,7 +261,7 @@ absl::Status FakeDevice::TakeFault(const PackedBatch& batch) {
 absl::Status FakeDevice::Run(int session, const PackedBatch& batch,
                              absl::Span<const SequenceOutput> outputs,
                              ForwardResult* result) {
-  const absl::Duration latency = PassGate(batch.num_tokens());
+  const absl::Duration latency = PassGate(batch);
   if (latency > absl::ZeroDuration()) absl::SleepFor(latency);
   std::set<int32_t> nan;
   bool hashing = true;

@@ -70,6 +70,9 @@ class FakeDevice {
   // Closed: batches wait at the start of Run.
   void CloseGate();
   void OpenGate();
+  // Every batch that holds the token waits at the gate, even an open one, until
+  // the next OpenGate.
+  void HoldToken(int32_t id);
   // Lets exactly `batches` through a closed gate.
   void LetThrough(int batches);
   // Waits until this many batches are at the gate; false after a minute.
@@ -92,7 +95,7 @@ class FakeDevice {
   int64_t max_batch_tokens() const { return max_batch_tokens_; }
 
  private:
-  absl::Duration PassGate(int64_t tokens);
+  absl::Duration PassGate(const PackedBatch& batch);
   absl::Status TakeFault(const PackedBatch& batch);
 
   const int64_t max_batch_tokens_;
@@ -105,7 +108,7 @@ class FakeDevice {
   absl::Duration token_latency_;
   bool logging_ = true;
   bool hashing_ = true;
-  std::set<int32_t> poison_, nan_, throwing_;
+  std::set<int32_t> poison_, nan_, throwing_, held_;
   int fail_next_ = 0;
   absl::Status fail_status_;
   std::function<bool()> strikes_;

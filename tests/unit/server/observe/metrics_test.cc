@@ -253,7 +253,8 @@ TEST(MetricsTest, TheModelReplacesItsEmptySeries) {
 TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
   Metrics metrics({"mini", "large"}, kMethods, "");
   metrics.ForModel("large")->Queue(3, 40);
-  metrics.ForModel("large")->Sample(PipelineFigures{50, 100, 7, 9, 2, 1, 32});
+  metrics.ForModel("large")->Sample(
+      PipelineFigures{50, 100, 7, 9, 2, 1, absl::Milliseconds(2500), 32});
   const std::string text = metrics.Text();
   for (const char* sample :
        {"queue_inputs{model=\"mini\"} 0\n", "queue_inputs{model=\"large\"} 3\n",
@@ -266,6 +267,8 @@ TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
         "admitted_bytes_limit{model=\"large\"} 9\n",
         "compute_threads{model=\"large\"} 2\n",
         "compute_threads_busy{model=\"large\"} 1\n",
+        "oldest_batch_age_seconds{model=\"large\"} 2.5\n",
+        "oldest_batch_age_seconds{model=\"mini\"} 0\n",
         "max_batch_tokens{model=\"large\"} 32\n",
         "max_batch_tokens{model=\"mini\"} 0\n"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("\nencoderd_", sample)));

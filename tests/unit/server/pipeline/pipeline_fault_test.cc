@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
@@ -111,6 +112,27 @@ TEST(PipelineFaultTest, AResultThatIsNoNumberFailsItsRequestAlone) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(ReasonOf(status), "DEVICE_FAULT");
   EXPECT_EQ(harness.observer.seen().faults.size(), 1u);
+}
+
+TEST(PipelineFaultTest, ABatchThatHangsAgesWhileTheOtherThreadComputes) {
+  PipelineHarness::Settings settings;
+  settings.sessions = 2;
+  PipelineHarness harness(settings);
+  const auto age = [&] { return harness.pipeline->figures().oldest_batch_age; };
+  EXPECT_EQ(age(), absl::ZeroDuration());
+  harness.device.HoldToken(FakeTokenizer::Id('!'));
+  auto hangs = harness.Submit({"!"});
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  const absl::Time since = SteadyNow();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(harness.Submit({"a"}).Get().ok());
+    const absl::Duration passed = SteadyNow() - since;
+    EXPECT_GE(age(), passed);
+  }
+  EXPECT_FALSE(hangs.answered());
+  harness.device.OpenGate();
+  EXPECT_TRUE(hangs.Get().ok());
+  EXPECT_TRUE(Eventually([&] { return age() == absl::ZeroDuration(); }));
 }
 
 TEST(PipelineFaultTest, ALostDeviceAnswersEverythingAtOnce) {

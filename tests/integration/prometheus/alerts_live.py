@@ -28,6 +28,7 @@ SCENARIOS = {}
 HEALTHY_SECONDS = 12  # three windows
 POISON = "~"  # the fake's tokens are the bytes of a text, from 3 on
 POISONED = f"poison_token:{3 + ord(POISON)}"
+STICKY = f"stuck_token:{3 + ord(POISON)}"
 
 
 def scenario(*earned, also=()):
@@ -206,6 +207,18 @@ def device_hangs_with_its_only_call(trouble):
     server = trouble.fake("stuck_after_batches:5", "--drain_timeout=1s")
     trouble.watch(server)
     trouble.load(server, "--concurrency=1", "--batch_size=1")
+
+
+@scenario("EncoderdStuck")
+def one_device_of_two_hangs(trouble):
+    """The other one finishes batches all the time."""
+    server = trouble.fake(f"sessions:2,{STICKY}", "--drain_timeout=1s")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=1", "--batch_size=1", "--timeout=5m",
+                 POISON)
+    eventually(lambda: trouble.prometheus.value(
+        "encoderd_oldest_batch_age_seconds > 1"), "a stuck batch")
+    trouble.load(server, "--concurrency=2", "--batch_size=1", lasting=True)
 
 
 @scenario("EncoderdRefusing", "EncoderdBusy",

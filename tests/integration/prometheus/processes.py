@@ -36,6 +36,7 @@ def hurried(text):
     """Rules whose windows and waits are seconds, for a scrape each half second."""
     text = text.replace("[15m]", "[1m]")  # of restarts
     text = re.sub(r"\[[25]m\]|(?<=total)\[1m\]", "[4s]", text)
+    text = text.replace("age_seconds > 300", "age_seconds > 5")
     return re.sub(r"^(\s+for:) \d+m$", r"\1 1s", text, flags=re.MULTILINE)
 
 

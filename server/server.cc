@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/catch_all.h"
+#include "engine/base/cgroup.h"
 #include "engine/base/steady_time.h"
 #include "server/base/log.h"
+#include "server/memory.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/part_options.h"
 #include "server/rpc/convert.h"
@@ -140,13 +142,16 @@ absl::Status Server::Listen() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Load(const ModelLoader& loader) {
-  const absl::Status status = CatchAll([&] { return LoadAll(loader); });
+absl::Status Server::Load(const ModelLoader& loader,
+                          std::optional<int64_t> memory_limit_bytes) {
+  const absl::Status status =
+      CatchAll([&] { return LoadAll(loader, memory_limit_bytes); });
   if (!status.ok()) health_.SetServing(false);
   return status;
 }
 
-absl::Status Server::LoadAll(const ModelLoader& loader) {
+absl::Status Server::LoadAll(const ModelLoader& loader,
+                             std::optional<int64_t> memory_limit_bytes) {
   std::vector<Loaded> loaded;
   for (const ModelSource& source : config_.models) {
     const absl::Status status = CatchAll([&] {
@@ -171,6 +176,9 @@ absl::Status Server::LoadAll(const ModelLoader& loader) {
     models.emplace_back(model.served->name, &model.served->model->info());
   }
   WarnOfSettings(config_, secrets_->tokens().get(), models);
+  WarnOfMemory(config_,
+               memory_limit_bytes ? *memory_limit_bytes : MemoryLimitBytes(),
+               ThisProcess().resident_bytes(), models);
   return absl::OkStatus();
 }
 

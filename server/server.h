@@ -9,8 +9,10 @@
 #define ENCODERD_SERVER_SERVER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,8 +57,10 @@ class Server {
   // Loads every model, one after the other, and warms it up; SERVING when it
   // returns OK. The first error ends it and names the model: that of the
   // loader; DATA_LOSS if the warm-up computes values that are not finite;
-  // INTERNAL with the message of an exception.
-  absl::Status Load(const ModelLoader& loader);
+  // INTERNAL with the message of an exception. memory_limit_bytes: for the
+  // warning; by default that of the control groups.
+  absl::Status Load(const ModelLoader& loader,
+                    std::optional<int64_t> memory_limit_bytes = std::nullopt);
 
   // For a shutdown while Load still runs: true if no call was admitted so far
   // and none will be, so that nothing is lost by ending at once.
@@ -92,7 +96,8 @@ class Server {
     size_t sessions;
     absl::Duration took;
   };
-  absl::Status LoadAll(const ModelLoader& loader);
+  absl::Status LoadAll(const ModelLoader& loader,
+                       std::optional<int64_t> memory_limit_bytes);
   absl::StatusOr<Loaded> LoadModel(const ModelSource& source,
                                    const ModelLoader& loader);
   static void LogServing(const Loaded& loaded);

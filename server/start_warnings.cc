@@ -11,6 +11,10 @@ namespace {
 
 using NamedModel = std::pair<std::string, const ModelInfo*>;
 
+// Of a compute thread on a CPU, for each of the model's hidden_size, once it
+// has computed a full batch.
+constexpr int64_t kScratchBytes = 23'000;
+
 bool IsOnGpu(const NamedModel& model) { return model.second->on_gpu; }
 
 void WarnOfTuning(const ServerConfig& config, const NamedModel& model) {
@@ -95,6 +99,38 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
       WarnOfQueue(model, least->caller().max_queue_tokens, least->name());
     }
   }
+}
+
+void WarnOfMemory(const ServerConfig& config, int64_t limit_bytes,
+                  int64_t resident_bytes,
+                  const std::vector<NamedModel>& models) {
+  int64_t scratch_bytes = 0, encode_bytes = 0;
+  for (const NamedModel& model : models) {
+    const ModelInfo& info = *model.second;
+    const int64_t hidden_size = info.config.hidden_size;
+    const int64_t threads =
+        config.threads > 0 ? config.threads : info.preferred_sessions;
+    if (!IsOnGpu(model)) scratch_bytes += kScratchBytes * hidden_size * threads;
+    // Each model has a queue.
+    encode_bytes +=
+        int64_t{sizeof(float)} * hidden_size * config.max_queue_tokens;
+  }
+  const int64_t needed_bytes = resident_bytes + scratch_bytes + encode_bytes;
+  if (limit_bytes >= needed_bytes) return;
+  Log(LogLevel::kWarning, "small_memory_limit",
+      LogFields()
+          .Add("limit_bytes", limit_bytes)
+          .Add("needed_bytes", needed_bytes)
+          .Add("resident_bytes", resident_bytes)
+          .Add("scratch_bytes", scratch_bytes)
+          .Add("encode_bytes", encode_bytes)
+          .Add("message",
+               absl::StrCat(
+                   "under load this process may reach its memory limit, and "
+                   "the kernel then kills it without a line in this log: "
+                   "raise the limit of the container or service to at least ",
+                   needed_bytes,
+                   " bytes, or lower --max_queue_tokens or --threads")));
 }
 
 }  // namespace encoderd

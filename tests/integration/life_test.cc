@@ -15,9 +15,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/cgroup.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/create_channel.h"
-#include "server/start_warnings.h"
 #include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
@@ -31,6 +31,7 @@ using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -156,28 +157,25 @@ TEST(LifeTest, AQueueBelowMaxLenIsAWarningAtStart) {
   EXPECT_THAT(LogOfLoading(fake, config), Not(HasSubstr("small_queue")));
 }
 
-TEST(LifeTest, BearerTokensWithoutTlsOnANetworkAreAWarningAtStart) {
-  const auto model = FakeModel::Load({}, {});
-  ASSERT_TRUE(model.ok());
-  const auto tokens =
-      TokenTable::Parse(absl::StrCat("a ", std::string(64, 'a')), nullptr);
-  ASSERT_TRUE(tokens.ok());
-  // Without a server: it would listen on a network.
-  const auto log_of = [&](const ServerConfig& config, const TokenTable* table) {
-    ::testing::internal::CaptureStderr();
-    WarnOfSettings(config, table, {{"fake", &(*model)->info()}});
-    return ::testing::internal::GetCapturedStderr();
+TEST(LifeTest, AMemoryLimitBelowWhatTheServerTakesIsAWarningAtStart) {
+  TestServer server(TestServer::NotLoaded(), {});
+  ::testing::internal::CaptureStderr();
+  const auto load = [](const std::string&, const ModelOptions& options) {
+    return FakeModel::Load({}, options);
   };
+  EXPECT_TRUE(server.server().Load(load, /*memory_limit_bytes=*/1).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ContainsRegex("level=warning event=small_memory_limit "
+                            "limit_bytes=1 .* resident_bytes=[1-9]"));
+}
+
+TEST(LifeTest, TheMemoryLimitIsThatOfTheControlGroups) {
   ServerConfig config = TestConfig();
-  EXPECT_EQ(log_of(config, tokens->get()), "");
-  config.insecure = true;
-  config.listen = "0.0.0.0:8400";
-  EXPECT_THAT(log_of(config, tokens->get()),
-              HasSubstr("level=warning event=tokens_in_plain_text "
-                        "listen=0.0.0.0:8400 message="));
-  EXPECT_EQ(log_of(config, nullptr), "");
-  config.tls_certificate_file = config.tls_key_file = "some.pem";
-  EXPECT_EQ(log_of(config, tokens->get()), "");
+  config.max_queue_tokens = int64_t{1} << 32;
+  FakeModelOptions fake;
+  fake.hidden_size = 4096;  // 2^46 bytes for Encode: above any limit
+  EXPECT_EQ(absl::StrContains(LogOfLoading(fake, config), "small_memory_limit"),
+            MemoryLimitBytes() != kNoMemoryLimit);
 }
 
 TEST(LifeTest, MoreThreadsThanCoresAreAWarningAtStart) {

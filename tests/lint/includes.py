@@ -64,7 +64,7 @@ RULES = [
      "the server does not know its clients"),
     ("server/", ("engine/",),
      ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
-      "engine/base/batch.h", "engine/base/catch_all.h", "engine/base/error.h",
+      "engine/base/batch.h", "engine/base/catch_all.h", "engine/base/cgroup.h", "engine/base/error.h",
       "engine/base/pauses.h", "engine/base/pooling.h", "engine/base/quantize.h",
       "engine/base/start_thread.h", "engine/base/steady_time.h",
       "engine/base/tensor.h", "engine/base/utf8.h",
@@ -72,7 +72,7 @@ RULES = [
       "engine/checkpoint/position_inspection.h",
       "engine/device/device_words.h"),
      "the server reaches the engine only through Model, Session, Tokenizer, "
-     "their plain types, and named threads"),
+     "their plain types, named threads, and limits of control groups"),
     ("client/", ("engine/", "server/", "tests/"), (),
      "a client knows the contract in proto/ only"),
 ]

@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/device/cpu/cgroup.h"
+#include "engine/base/cgroup.h"
 
 namespace encoderd {
 namespace cpu {

@@ -1,5 +1,5 @@
-// The CPU quota, from folders that look like a machine's.
-#include "engine/device/cpu/cgroup.h"
+// The CPU quota and the memory limit, from folders that look like a machine's.
+#include "engine/base/cgroup.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/support/temp_folder.h"
 
-namespace encoderd::cpu {
+namespace encoderd {
 namespace {
 
 constexpr char kVersion1[] =
@@ -15,10 +15,15 @@ constexpr char kVersion1[] =
     "31 30 0:27 ROOT /sys/fs/cgroup/cpuset rw shared:9 - cgroup cgroup "
     "rw,cpuset\n"
     "32 30 0:28 ROOT /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:10 "
-    "master:2 - cgroup cgroup rw,cpu,cpuacct\n";
+    "master:2 - cgroup cgroup rw,cpu,cpuacct\n"
+    "33 30 0:29 ROOT /sys/fs/cgroup/memory rw,nosuid shared:11 - cgroup "
+    "cgroup rw,memory\n";
 constexpr char kVersion2[] =
     "32 30 0:28 ROOT /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 "
     "rw,nsdelegate\n";
+
+// What memory.limit_in_bytes has without a limit.
+constexpr char kNoneOfVersion1[] = "9223372036854771712";
 
 class CgroupTest : public ::testing::Test {
  protected:
@@ -39,13 +44,22 @@ class CgroupTest : public ::testing::Test {
   void Quota2(const std::string& group, const std::string& quota) {
     machine_.Write("sys/fs/cgroup" + group + "/cpu.max", quota + " 100000\n");
   }
+  void Memory1(const std::string& group, const std::string& limit) {
+    machine_.Write("sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes",
+                   limit + "\n");
+  }
+  void Memory2(const std::string& group, const std::string& limit) {
+    machine_.Write("sys/fs/cgroup" + group + "/memory.max", limit + "\n");
+  }
+  int64_t Memory() const { return MemoryLimitBytes(machine_.path()); }
   int32_t Cores() const { return QuotaCores(machine_.path()); }
 
   const TempFolder machine_;
 };
 
-TEST_F(CgroupTest, AMachineWithoutGroupsHasNoQuota) {
+TEST_F(CgroupTest, AMachineWithoutGroupsHasNoLimit) {
   EXPECT_EQ(Cores(), kNoQuota);
+  EXPECT_EQ(Memory(), kNoMemoryLimit);
 }
 
 TEST_F(CgroupTest, AQuotaOfVersion1IsThatOfTheMountedGroup) {
@@ -130,5 +144,61 @@ TEST_F(CgroupTest, FilesThatSayNothingSetNoLimit) {
   EXPECT_EQ(Cores(), kNoQuota);
 }
 
+TEST_F(CgroupTest, AMemoryLimitOfVersion1IsThatOfItsOwnController) {
+  // The two controllers may have the process in different groups.
+  Mount(kVersion1, "/", "5:memory:/system/encoderd\n4:cpu,cpuacct:/other\n");
+  Memory1("", kNoneOfVersion1);
+  Memory1("/system", kNoneOfVersion1);
+  Memory1("/system/encoderd", "2147483648");
+  Memory1("/other", "1073741824");
+  EXPECT_EQ(Memory(), int64_t{2} << 30);
+}
+
+TEST_F(CgroupTest, AContainersMemoryLimitIsThatOfTheMountedGroup) {
+  Mount(kVersion1, "/docker/1f", "5:memory:/docker/1f\n");
+  Memory1("", "536870912");
+  EXPECT_EQ(Memory(), 512 << 20);
+  Mount(kVersion2, "/", "0::/\n");
+  Memory2("", "268435456");
+  EXPECT_EQ(Memory(), 256 << 20);
+}
+
+TEST_F(CgroupTest, TheLeastMemoryLimitAboveAProcessHolds) {
+  Mount(kVersion2, "/", "0::/pods/pod7/server\n");
+  Memory2("/pods/pod7/server", "max");
+  Memory2("/pods/pod7", "1000000");
+  Memory2("/pods", "3000000");
+  EXPECT_EQ(Memory(), 1000000);
+  Mount(kVersion1, "/", "5:memory:/pods/pod7/server\n");
+  Memory1("/pods/pod7/server", "5000000");
+  Memory1("/pods/pod7", kNoneOfVersion1);
+  Memory1("/pods", "4000000");
+  EXPECT_EQ(Memory(), 4000000);
+}
+
+TEST_F(CgroupTest, MaxAndHugeNumbersAreNoMemoryLimit) {
+  Mount(kVersion2, "/", "0::/\n");
+  Memory2("", "max");
+  EXPECT_EQ(Memory(), kNoMemoryLimit);
+  Mount(kVersion1, "/", "5:memory:/\n");
+  // With pages of 4 and 64 KiB, and of older kernels.
+  for (const char* none : {kNoneOfVersion1, "9223372036854710272",
+                           "9223372036854775807", "18446744073709551615"}) {
+    Memory1("", none);
+    EXPECT_EQ(Memory(), kNoMemoryLimit) << none;
+  }
+  Memory1("", "1099511627776");
+  EXPECT_EQ(Memory(), int64_t{1} << 40);
+}
+
+TEST_F(CgroupTest, MemoryFilesThatSayNothingSetNoLimit) {
+  Mount(kVersion1, "/", "5:memory:/\n");
+  EXPECT_EQ(Memory(), kNoMemoryLimit);  // no file
+  for (const char* garbage : {"", "0", "-1", "1e9", "7kB", "none"}) {
+    Memory1("", garbage);
+    EXPECT_EQ(Memory(), kNoMemoryLimit) << garbage;
+  }
+}
+
 }  // namespace
-}  // namespace encoderd::cpu
+}  // namespace encoderd

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
-#include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"

@@ -1,5 +1,6 @@
 #include "server/rpc/health.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"

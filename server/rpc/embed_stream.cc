@@ -10,6 +10,7 @@
 #include "server/api/options.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/wire.h"
 
@@ -41,7 +42,7 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
     if (open >= limit) admitted = StreamsFullError(open, limit);
   }
   if (!admitted.ok()) {
-    if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {
+    if (ReasonOf(admitted) == reason::kBearerTokenMissing) {
       stream->uncounted_ = admitted;
     } else {
       CountRefusedStream(environment, metrics, admitted);
@@ -81,7 +82,7 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   if (request_id.empty()) published = WithIndex(published, index);
   const bool ends =
       published.code() == absl::StatusCode::kUnauthenticated ||
-      (request_id.empty() && ReasonOf(published) == "MALFORMED_MESSAGE");
+      (request_id.empty() && ReasonOf(published) == reason::kMalformedMessage);
   if (ends) {
     End(published);
     Leave();

@@ -3,7 +3,6 @@
 #ifndef ENCODERD_ENGINE_ENCODER_LAYERS_H_
 #define ENCODERD_ENGINE_ENCODER_LAYERS_H_
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 

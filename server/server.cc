@@ -18,6 +18,7 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/service.h"
 #include "server/sessions.h"
 #include "server/start_warnings.h"
 

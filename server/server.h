@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,8 +25,8 @@
 #include "server/observe/http.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/call_environment.h"
 #include "server/rpc/health.h"
-#include "server/rpc/service.h"
 #include "server/rpc/serving_state.h"
 #include "server/security/secrets.h"
 #include "server/trace/tracer.h"

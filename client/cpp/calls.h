@@ -16,7 +16,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
@@ -77,67 +76,6 @@ inline bool Stopped(const std::function<bool()>& stop) {
   return stop != nullptr && stop();
 }
 
-// Notes how attempts ended, each once, and begins the next one of each call
-// whose pause is over: that of one call does not wait for another's. answered:
-// whether any call of the list was.
-template <typename OneCall>
-void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
-                      const CallOptions& options, bool* answered,
-                      absl::FunctionRef<void(OneCall*)> attempt) {
-  const auto open = [](const OneCall& call) {
-    return !call.final && call.Ended();
-  };
-  for (const auto& call : window) {
-    if (open(*call) && call->status.ok()) *answered = true;
-  }
-  for (const auto& call : window) {
-    if (!open(*call)) continue;
-    const absl::Time now = SteadyNow();
-    if (call->due == absl::InfiniteFuture()) {
-      const absl::Status result = call->Result();
-      auto pause = RetryPause(result, call->deadline);
-      if (pause.has_value())
-        call->attempts = 0;  // not of those that gRPC counts
-      if (!pause.has_value() && !result.ok() &&
-          static_cast<int64_t>(call->request.ByteSizeLong()) >
-              options.retry_buffer_bytes) {
-        pause = LongRequestPause(result, call->attempts, call->deadline);
-      }
-      if (!pause.has_value() && options.await_return != nullptr) {
-        pause = ReturnPause(result, call->deadline);
-        // Before any answer the first call decides, and others wait for that.
-        if (pause && !*answered && call != window.front()) continue;
-        if (pause && (!*answered || !options.await_return(result)))
-          pause.reset();
-        call->awaits_return = pause.has_value();
-        if (call->awaits_return) call->attempts = 0;
-      }
-      call->final = !pause.has_value();
-      if (call->final) continue;
-      call->passing = result;
-      call->due = now + *pause;
-    }
-    if (call->due > now) continue;
-    call->due = absl::InfiniteFuture();
-    attempt(call.get());
-  }
-}
-
-// Replaces the call at the front by two of half its inputs each, which have yet
-// to begin.
-template <typename OneCall>
-void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
-  const std::unique_ptr<OneCall> whole = std::move(window->front());
-  window->pop_front();
-  auto first = std::make_unique<OneCall>();
-  auto second = std::make_unique<OneCall>();
-  second->cut = SplitInHalves(&whole->cut, &whole->request, &second->request);
-  first->cut = std::move(whole->cut);
-  first->request.Swap(&whole->request);
-  window->push_front(std::move(second));
-  window->push_front(std::move(first));
-}
-
 // Sleeps; false: it was stopped.
 [[nodiscard]] inline bool SleepUnlessStopped(
     absl::Duration pause, const std::function<bool()>& stop) {
@@ -147,6 +85,194 @@ void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
   }
   return true;
 }
+
+// One run of RunCalls, which says what `make`, `start` and `finish` do: the
+// calls that are in flight or not yet finished, in order.
+template <typename Request, typename Response>
+class CallWindow {
+ public:
+  using OneCall = Call<Request, Response>;
+
+  CallWindow(const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,
+             absl::FunctionRef<void(OneCall*)> start,
+             absl::FunctionRef<absl::Status(const OneCall&)> finish)
+      : options_(options), make_(make), start_(start), finish_(finish) {}
+  CallWindow(const CallWindow&) = delete;
+  CallWindow& operator=(const CallWindow&) = delete;
+
+  // Also where `make` or `finish` throws: gRPC writes into calls in flight.
+  ~CallWindow() {
+    for (const auto& call : window_) {
+      if (call->context != nullptr) call->context->TryCancel();
+    }
+    for (const auto& call : window_) {
+      if (call->done != nullptr) call->done->WaitForNotification();
+    }
+  }
+
+  absl::Status Run() {
+    absl::Status result;
+    while (result.ok()) {
+      Fill();
+      if (window_.empty()) break;
+      AwaitFront();
+      if (Stopped(options_.stop)) return absl::CancelledError("stopped");
+      if (window_.front()->final) result = FinishFront();
+    }
+    return result;
+  }
+
+ private:
+  void Attempt(OneCall* call) {
+    auto context = NewContext(call->deadline);
+    if (call->awaits_return) context->set_wait_for_ready(true);
+    call->done = std::make_unique<SteadyNotification>();
+    call->context = std::move(context);
+    ++call->attempts;
+    try {
+      start_(call);
+    } catch (...) {
+      call->done.reset();  // nobody will notify it
+      throw;
+    }
+  }
+
+  void Begin(OneCall* call) {
+    call->deadline = SteadyNow() + options_.timeout;
+    if (!call->request.inputs().empty()) return Attempt(call);
+    call->done = std::make_unique<SteadyNotification>();
+    call->done->Notify();
+    call->final = true;
+  }
+
+  // A refused call is not the time for more of them.
+  bool Room() const {
+    return more_ && static_cast<int>(window_.size()) < options_.max_in_flight &&
+           (window_.empty() || window_.front()->due == absl::InfiniteFuture());
+  }
+
+  void Fill() {
+    // With nothing in flight there is nothing to do but wait for input.
+    while (Room() &&
+           (window_.empty() || options_.ready == nullptr || options_.ready())) {
+      auto call = std::make_unique<OneCall>();
+      call->cut = make_(&call->request);
+      if (call->cut.sent_as.empty()) {
+        more_ = false;
+        break;
+      }
+      window_.push_back(std::move(call));
+      Begin(window_.back().get());
+    }
+  }
+
+  // Until the front is final, there is room for another call, or it is stopped.
+  void AwaitFront() {
+    const OneCall& front = *window_.front();
+    while (!Stopped(options_.stop)) {
+      SendRefusedAgain();
+      if (front.final) break;
+      absl::Time until = SteadyNow() + (Room() ? kInputTick : kTick);
+      for (const auto& call : window_) until = std::min(until, call->due);
+      if (front.Ended()) {
+        absl::SleepFor(until - SteadyNow());
+      } else {
+        front.done->WaitForNotificationWithTimeout(until - SteadyNow());
+      }
+      if (Room()) break;
+    }
+  }
+
+  // Notes how attempts ended, each once, and begins the next one of each call
+  // whose pause is over: that of one call does not wait for another's.
+  void SendRefusedAgain() {
+    const auto open = [](const OneCall& call) {
+      return !call.final && call.Ended();
+    };
+    for (const auto& call : window_) {
+      if (open(*call) && call->status.ok()) answered_ = true;
+    }
+    for (const auto& call : window_) {
+      if (!open(*call)) continue;
+      const absl::Time now = SteadyNow();
+      if (call->due == absl::InfiniteFuture()) {
+        const absl::Status result = call->Result();
+        auto pause = RetryPause(result, call->deadline);
+        if (pause.has_value())
+          call->attempts = 0;  // not of those that gRPC counts
+        if (!pause.has_value() && !result.ok() &&
+            static_cast<int64_t>(call->request.ByteSizeLong()) >
+                options_.retry_buffer_bytes) {
+          pause = LongRequestPause(result, call->attempts, call->deadline);
+        }
+        if (!pause.has_value() && options_.await_return != nullptr) {
+          pause = ReturnPause(result, call->deadline);
+          // Before any answer the first call decides, and others wait for that.
+          if (pause && !answered_ && call != window_.front()) continue;
+          if (pause && (!answered_ || !options_.await_return(result)))
+            pause.reset();
+          call->awaits_return = pause.has_value();
+          if (call->awaits_return) call->attempts = 0;
+        }
+        call->final = !pause.has_value();
+        if (call->final) continue;
+        call->passing = result;
+        call->due = now + *pause;
+      }
+      if (call->due > now) continue;
+      call->due = absl::InfiniteFuture();
+      Attempt(call.get());
+    }
+  }
+
+  // The front is final: to `finish`, or in halves to the server again.
+  absl::Status FinishFront() {
+    OneCall& front = *window_.front();
+    absl::Status result = front.Result();
+    const auto inputs = static_cast<int64_t>(front.cut.sent_as.size());
+    if (inputs > 1 && GetReason(result) == kTooManyInputs) {
+      if (options_.take_fewer != nullptr) options_.take_fewer(result, inputs);
+      SplitFront();
+      return absl::OkStatus();
+    }
+    const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
+    if (IsTooLarge(result, bytes)) {
+      result = NameTooLarge(result, front.cut, bytes);
+    }
+    result = WithInput(result, front.cut);
+    if (options_.per_input && front.cut.sent_as.size() == 1 &&
+        GetReason(result) == kRequestTooLarge) {
+      front.cut = {front.cut.first_input, {-1}, {result}};
+      result = absl::OkStatus();
+    }
+    if (result.ok()) result = finish_(front);
+    window_.pop_front();
+    return result;
+  }
+
+  // Replaces the front by two calls of half its inputs each, and begins them.
+  void SplitFront() {
+    const std::unique_ptr<OneCall> whole = std::move(window_.front());
+    window_.pop_front();
+    auto first = std::make_unique<OneCall>();
+    auto second = std::make_unique<OneCall>();
+    second->cut = SplitInHalves(&whole->cut, &whole->request, &second->request);
+    first->cut = std::move(whole->cut);
+    first->request.Swap(&whole->request);
+    window_.push_front(std::move(second));
+    window_.push_front(std::move(first));
+    Begin(window_[0].get());
+    Begin(window_[1].get());
+  }
+
+  const CallOptions& options_;
+  const absl::FunctionRef<Cut(Request*)> make_;
+  const absl::FunctionRef<void(OneCall*)> start_;
+  const absl::FunctionRef<absl::Status(const OneCall&)> finish_;
+  std::deque<std::unique_ptr<OneCall>> window_;
+  bool more_ = true;       // `make` has not come to the end of the list
+  bool answered_ = false;  // any call of the list was
+};
 
 // Starts calls while fewer than `max_in_flight` are unfinished, and hands
 // finished ones to `finish` in the order in which they were made.
@@ -165,100 +291,7 @@ absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,
     absl::FunctionRef<void(Call<Request, Response>*)> start,
     absl::FunctionRef<absl::Status(const Call<Request, Response>&)> finish) {
-  using OneCall = Call<Request, Response>;
-  std::deque<std::unique_ptr<OneCall>> window;
-  const auto attempt = [&start](OneCall* call) {
-    auto context = NewContext(call->deadline);
-    if (call->awaits_return) context->set_wait_for_ready(true);
-    call->done = std::make_unique<SteadyNotification>();
-    call->context = std::move(context);
-    ++call->attempts;
-    try {
-      start(call);
-    } catch (...) {
-      call->done.reset();  // nobody will notify it
-      throw;
-    }
-  };
-  // Also where `make` or `finish` throws: gRPC writes into calls in flight.
-  const auto end = absl::MakeCleanup([&window] {
-    for (const auto& call : window) {
-      if (call->context != nullptr) call->context->TryCancel();
-    }
-    for (const auto& call : window) {
-      if (call->done != nullptr) call->done->WaitForNotification();
-    }
-  });
-  const auto begin = [&](OneCall* call) {
-    call->deadline = SteadyNow() + options.timeout;
-    if (!call->request.inputs().empty()) return attempt(call);
-    call->done = std::make_unique<SteadyNotification>();
-    call->done->Notify();
-    call->final = true;
-  };
-  bool more = true, answered = false;
-  absl::Status result;
-  while (result.ok()) {
-    // A refused call is not the time for more of them.
-    const auto room = [&] {
-      return more && static_cast<int>(window.size()) < options.max_in_flight &&
-             (window.empty() || window.front()->due == absl::InfiniteFuture());
-    };
-    // With nothing in flight there is nothing to do but wait for input.
-    while (room() &&
-           (window.empty() || options.ready == nullptr || options.ready())) {
-      auto call = std::make_unique<OneCall>();
-      call->cut = make(&call->request);
-      if (call->cut.sent_as.empty()) {
-        more = false;
-        break;
-      }
-      window.push_back(std::move(call));
-      begin(window.back().get());
-    }
-    if (window.empty()) break;
-    OneCall& front = *window.front();
-    while (!Stopped(options.stop)) {
-      SendRefusedAgain<OneCall>(window, options, &answered, attempt);
-      if (front.final) break;
-      absl::Time until = SteadyNow() + (room() ? kInputTick : kTick);
-      for (const auto& call : window) until = std::min(until, call->due);
-      if (front.Ended()) {
-        absl::SleepFor(until - SteadyNow());
-      } else {
-        front.done->WaitForNotificationWithTimeout(until - SteadyNow());
-      }
-      if (room()) break;
-    }
-    if (Stopped(options.stop)) {
-      result = absl::CancelledError("stopped");
-      break;
-    }
-    if (!front.final) continue;
-    result = front.Result();
-    const auto inputs = static_cast<int64_t>(front.cut.sent_as.size());
-    if (inputs > 1 && GetReason(result) == kTooManyInputs) {
-      if (options.take_fewer != nullptr) options.take_fewer(result, inputs);
-      SplitFront(&window);
-      begin(window[0].get());
-      begin(window[1].get());
-      result = absl::OkStatus();
-      continue;
-    }
-    const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
-    if (IsTooLarge(result, bytes)) {
-      result = NameTooLarge(result, front.cut, bytes);
-    }
-    result = WithInput(result, front.cut);
-    if (options.per_input && front.cut.sent_as.size() == 1 &&
-        GetReason(result) == kRequestTooLarge) {
-      front.cut = {front.cut.first_input, {-1}, {result}};
-      result = absl::OkStatus();
-    }
-    if (result.ok()) result = finish(front);
-    window.pop_front();
-  }
-  return result;
+  return CallWindow<Request, Response>(options, make, start, finish).Run();
 }
 
 }  // namespace encoderd::client

@@ -172,7 +172,7 @@ std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline) {
   if (!absl::IsUnavailable(status)) return std::nullopt;
   const auto details = GetErrorDetails(status);
-  if (details.has_value() && details->reason == "LOADING") return std::nullopt;
+  if (details.has_value() && details->reason == kLoading) return std::nullopt;
   return IfBefore(deadline, details.has_value() && details->retry_delay
                                 ? *details->retry_delay
                                 : kReturnPause);
@@ -187,7 +187,7 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
   if (!details.has_value() || !details->retry_delay.has_value()) {
     return std::nullopt;
   }
-  if (absl::IsUnavailable(status) && details->reason != "LOADING") {
+  if (absl::IsUnavailable(status) && details->reason != kLoading) {
     return std::nullopt;  // a server that leaves: see ReturnPause
   }
   return IfBefore(deadline, *details->retry_delay);

@@ -1,11 +1,11 @@
 #include "client/cpp/inputs.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
+#include "client/cpp/grpc_status.h"
 #include "client/cpp/utf8.h"
 
 namespace encoderd::client {
@@ -17,7 +17,7 @@ absl::Status CheckText(absl::string_view text, int64_t index) {
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("inputs[", index, "] is not valid UTF-8 at byte ", valid),
-      "INVALID_UTF8",
+      kInvalidUtf8,
       {{"input_index", absl::StrCat(index)},
        {"byte_offset", absl::StrCat(valid)}});
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/error.h"
+#include "engine/base/reasons.h"
 
 namespace encoderd {
 namespace {
@@ -28,7 +29,7 @@ absl::Status NoSegments(int64_t index, int32_t id) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("segment id ", id, " at index ", index,
                                 "; the model has no segments: only 0"),
-                   {"SEGMENT_ID_OUT_OF_RANGE",
+                   {reason::kSegmentIdOutOfRange,
                     {{"index", absl::StrCat(index)},
                      {"id", absl::StrCat(id)},
                      {"limit", "1"}},
@@ -68,28 +69,28 @@ absl::Status ValidateSequence(const TokenSequence& sequence,
   if (tokens == 0) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "the input has no tokens",
-                     {"EMPTY_INPUT", {}, "tokens.ids"});
+                     {reason::kEmptyInput, {}, "tokens.ids"});
   }
   if (tokens > limits.max_len) {
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the input has ", tokens,
                      " tokens; this model takes at most ", limits.max_len),
-        {"INPUT_TOO_LONG",
+        {reason::kInputTooLong,
          {{"token_count", absl::StrCat(tokens)},
           {"max_tokens", absl::StrCat(limits.max_len)}},
          ""});
   }
-  absl::Status status = CheckLength("segment_ids", "SEGMENT_IDS_LENGTH",
+  absl::Status status = CheckLength("segment_ids", reason::kSegmentIdsLength,
                                     sequence.segment_ids.size(), tokens);
   if (!status.ok()) return status;
-  status = CheckLength("position_ids", "POSITION_IDS_LENGTH",
+  status = CheckLength("position_ids", reason::kPositionIdsLength,
                        sequence.position_ids.size(), tokens);
   if (!status.ok()) return status;
 
   int64_t at = FirstOutside(sequence.token_ids, limits.token_rows);
   if (at >= 0) {
-    return OutOfRange("token", "TOKEN_ID_OUT_OF_RANGE", "tokens.ids", at,
+    return OutOfRange("token", reason::kTokenIdOutOfRange, "tokens.ids", at,
                       sequence.token_ids[at], limits.token_rows);
   }
   at = FirstOutside(sequence.segment_ids, SegmentLimit(limits));
@@ -97,13 +98,13 @@ absl::Status ValidateSequence(const TokenSequence& sequence,
     if (limits.segment_rows == 0) {
       return NoSegments(at, sequence.segment_ids[at]);
     }
-    return OutOfRange("segment", "SEGMENT_ID_OUT_OF_RANGE",
+    return OutOfRange("segment", reason::kSegmentIdOutOfRange,
                       "tokens.segment_ids", at, sequence.segment_ids[at],
                       limits.segment_rows);
   }
   at = FirstOutside(sequence.position_ids, limits.position_rows);
   if (at >= 0) {
-    return OutOfRange("position", "POSITION_ID_OUT_OF_RANGE",
+    return OutOfRange("position", reason::kPositionIdOutOfRange,
                       "tokens.position_ids", at, sequence.position_ids[at],
                       limits.position_rows);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/base/pooling.h"
+#include "engine/base/kinds.h"
 
 namespace encoderd {
 

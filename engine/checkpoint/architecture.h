@@ -30,7 +30,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "engine/checkpoint/positions.h"

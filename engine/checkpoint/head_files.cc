@@ -6,7 +6,6 @@
 #include "engine/checkpoint/checkpoint_files.h"
 #include "engine/checkpoint/sentence_modules.h"
 #include "engine/checkpoint/settings.h"
-#include "engine/io/file.h"
 #include "engine/io/json.h"
 
 namespace encoderd {

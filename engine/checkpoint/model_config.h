@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/batch.h"
 #include "engine/base/head.h"
-#include "engine/base/pooling.h"
+#include "engine/base/kinds.h"
 #include "engine/checkpoint/layer_spec.h"
 #include "engine/checkpoint/max_len.h"
 #include "engine/checkpoint/positions.h"

@@ -4,9 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/base/pooling.h"
 #include "engine/checkpoint/head_files.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
 
 namespace encoderd {

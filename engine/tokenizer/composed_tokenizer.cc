@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
+#include "engine/base/reasons.h"
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/normal_text.h"
 
@@ -18,7 +19,7 @@ std::string TextOf(absl::string_view field) {
 
 absl::Status NotUtf8(absl::string_view field, int64_t offset, size_t bytes) {
   ErrorDetail detail;
-  detail.reason = "INVALID_UTF8";
+  detail.reason = reason::kInvalidUtf8;
   detail.metadata["byte_offset"] = absl::StrCat(offset);
   detail.metadata["byte_count"] = absl::StrCat(bytes);
   detail.field = std::string(field);
@@ -36,7 +37,7 @@ absl::Status GrowsTooLarge(absl::string_view field, size_t bytes,
       absl::StrCat(TextOf(field), " has ", bytes, " bytes, and at least ",
                    normal_bytes, " after normalization; at most ", limit,
                    " are allowed: split it"),
-      {"REQUEST_TOO_LARGE",
+      {reason::kRequestTooLarge,
        {{"text_bytes", absl::StrCat(bytes)},
         {"normalized_bytes", absl::StrCat(normal_bytes)},
         {"limit", absl::StrCat(limit)}},

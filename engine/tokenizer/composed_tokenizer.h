@@ -5,7 +5,6 @@
 #ifndef ENCODERD_ENGINE_TOKENIZER_COMPOSED_TOKENIZER_H_
 #define ENCODERD_ENGINE_TOKENIZER_COMPOSED_TOKENIZER_H_
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

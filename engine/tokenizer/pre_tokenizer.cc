@@ -1,6 +1,7 @@
 #include "engine/tokenizer/pre_tokenizer.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/bpe/byte_level.h"

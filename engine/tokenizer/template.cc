@@ -1,7 +1,6 @@
 #include "engine/tokenizer/template.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 

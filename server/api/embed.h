@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/base/quantize.h"
 #include "server/api/job.h"
 #include "server/api/options.h"

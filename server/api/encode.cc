@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -22,7 +23,7 @@ absl::Status EncodeJob::CheckLayer(const EncodeRequest& request) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      absl::StrCat("layer is ", *request.layer,
                                   "; this model has layers 0 to ", layers),
-                     {"LAYER_OUT_OF_RANGE",
+                     {reason::kLayerOutOfRange,
                       {{"layer", absl::StrCat(*request.layer)},
                        {"limit", absl::StrCat(layers)}},
                       "layer"});

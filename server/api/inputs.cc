@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "engine/base/error.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 namespace {
@@ -67,7 +68,7 @@ absl::Status CheckInputCount(int64_t count, const RequestLimits& limits) {
                    absl::StrCat("inputs has ", count,
                                 " entries; one request may carry at most ",
                                 limits.max_inputs, ": send fewer at once"),
-                   {"TOO_MANY_INPUTS",
+                   {reason::kTooManyInputs,
                     {{"count", absl::StrCat(count)},
                      {"limit", absl::StrCat(limits.max_inputs)}},
                     "inputs"});
@@ -75,7 +76,7 @@ absl::Status CheckInputCount(int64_t count, const RequestLimits& limits) {
 
 absl::Status EmptyInputError(absl::string_view message) {
   return MakeError(absl::StatusCode::kInvalidArgument, message,
-                   {"EMPTY_INPUT", {}, ""});
+                   {reason::kEmptyInput, {}, ""});
 }
 
 absl::Status CheckInputs(const InputRules& rules, std::vector<Input>* inputs) {

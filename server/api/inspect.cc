@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "server/api/options.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -36,7 +37,7 @@ absl::Status InspectJob::CheckRows() {
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("first_row is ", first_, " and row_count ", count_,
                      "; the position table has ", rows, " rows"),
-        {"ROWS_OUT_OF_RANGE",
+        {reason::kRowsOutOfRange,
          {{"first_row", absl::StrCat(first_)},
           {"row_count", absl::StrCat(count_)},
           {"limit", absl::StrCat(rows)}},

@@ -17,7 +17,6 @@
 #ifndef ENCODERD_SERVER_API_JOB_H_
 #define ENCODERD_SERVER_API_JOB_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "server/api/options.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -29,7 +30,7 @@ absl::StatusOr<const ServedModel*> ModelRegistry::Find(
   return MakeError(
       absl::StatusCode::kNotFound,
       absl::StrCat("no model '", asked, "'; available: ", available),
-      {"MODEL_NOT_FOUND",
+      {reason::kModelNotFound,
        {{"model", asked}, {"available", available}},
        "model"});
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "engine/base/error.h"
 #include "engine/base/utf8.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 namespace {
@@ -33,7 +34,7 @@ absl::Status BadEntry(absl::string_view field, size_t index,
   const std::string entry = absl::StrCat(field, "[", index, "]");
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat(entry, " ", message),
-                   {"INVALID_OPTION",
+                   {reason::kInvalidOption,
                     {{"index", absl::StrCat(index)},
                      {"value", absl::StrCat(value)},
                      {"limit", std::string(limit.Piece())}},
@@ -77,7 +78,7 @@ absl::Status BadOption(absl::string_view field, absl::string_view message,
                        const absl::AlphaNum& limit) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat(field, " ", message),
-                   {"INVALID_OPTION",
+                   {reason::kInvalidOption,
                     {{"value", std::string(value.Piece())},
                      {"limit", std::string(limit.Piece())}},
                     std::string(field)});
@@ -153,7 +154,7 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
       absl::StrCat("no prompt '", ForMessage(name), "'; ",
                    available.empty() ? "this model has none"
                                      : absl::StrCat("available: ", available)),
-      {"PROMPT_NOT_FOUND",
+      {reason::kPromptNotFound,
        {{"prompt", ForMessage(name)}, {"available", available}},
        std::string(field)});
 }

@@ -3,13 +3,14 @@
 #include "engine/base/error.h"
 #include "server/base/log.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
 std::string ReasonOf(const absl::Status& status) {
   const auto detail = GetErrorDetail(status);
   return detail.has_value() && !detail->reason.empty() ? detail->reason
-                                                       : "INTERNAL_FAULT";
+                                                       : reason::kInternalFault;
 }
 
 std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
@@ -17,8 +18,8 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
     return GetRetryPause(status).value_or(absl::Milliseconds(500));
   }
   if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
-  return ReasonOf(status) == "LOADING" ? absl::Milliseconds(500)
-                                       : absl::Seconds(1);
+  return ReasonOf(status) == reason::kLoading ? absl::Milliseconds(500)
+                                              : absl::Seconds(1);
 }
 
 absl::Status Publish(const absl::Status& status) {

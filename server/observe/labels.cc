@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "server/pipeline/reasons.h"
+
 namespace encoderd {
 
 const char* StageName(Stage stage) {
@@ -46,32 +48,32 @@ const char* OutcomeOf(absl::StatusCode code) {
 
 const std::vector<std::string>& RejectionReasons() {
   static const auto* const kReasons =
-      new std::vector<std::string>{"INPUT_TOO_LONG",
-                                   "TOKEN_ID_OUT_OF_RANGE",
-                                   "SEGMENT_ID_OUT_OF_RANGE",
-                                   "POSITION_ID_OUT_OF_RANGE",
-                                   "SEGMENT_IDS_LENGTH",
-                                   "POSITION_IDS_LENGTH",
-                                   "NO_INPUTS",
-                                   "TOO_MANY_INPUTS",
-                                   "EMPTY_INPUT",
-                                   "INVALID_UTF8",
-                                   "MALFORMED_MESSAGE",
-                                   "INVALID_OPTION",
-                                   "LAYER_OUT_OF_RANGE",
-                                   "MODEL_NOT_FOUND",
-                                   "PROMPT_NOT_FOUND",
-                                   "QUEUE_FULL",
-                                   "REQUEST_TOO_LARGE",
-                                   "LOADING",
-                                   "DRAINING",
-                                   "EXPIRED_IN_QUEUE",
-                                   "CANCELLED_IN_QUEUE",
-                                   "DEVICE_FAULT",
-                                   "ROWS_OUT_OF_RANGE",
-                                   "BEARER_TOKEN_MISSING",
-                                   "BEARER_TOKEN_UNKNOWN",
-                                   "INTERNAL_FAULT"};
+      new std::vector<std::string>{reason::kInputTooLong,
+                                   reason::kTokenIdOutOfRange,
+                                   reason::kSegmentIdOutOfRange,
+                                   reason::kPositionIdOutOfRange,
+                                   reason::kSegmentIdsLength,
+                                   reason::kPositionIdsLength,
+                                   reason::kNoInputs,
+                                   reason::kTooManyInputs,
+                                   reason::kEmptyInput,
+                                   reason::kInvalidUtf8,
+                                   reason::kMalformedMessage,
+                                   reason::kInvalidOption,
+                                   reason::kLayerOutOfRange,
+                                   reason::kModelNotFound,
+                                   reason::kPromptNotFound,
+                                   reason::kQueueFull,
+                                   reason::kRequestTooLarge,
+                                   reason::kLoading,
+                                   reason::kDraining,
+                                   reason::kExpiredInQueue,
+                                   reason::kCancelledInQueue,
+                                   reason::kDeviceFault,
+                                   reason::kRowsOutOfRange,
+                                   reason::kBearerTokenMissing,
+                                   reason::kBearerTokenUnknown,
+                                   reason::kInternalFault};
   return *kReasons;
 }
 

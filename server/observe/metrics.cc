@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <sstream>
 
 #include "prometheus/text_serializer.h"
 #include "server/observe/metric_spec.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 namespace {
@@ -258,7 +258,7 @@ void MethodMetrics::Answered(ModelCalls* model, const AnswerStatus& status,
 void ModelCalls::Rejected(absl::string_view reason) {
   auto rejection = rejections_.find(reason);
   if (rejection == rejections_.end()) {
-    rejection = rejections_.find("INTERNAL_FAULT");
+    rejection = rejections_.find(reason::kInternalFault);
   }
   rejection->second->Increment();
 }

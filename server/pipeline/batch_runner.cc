@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/error.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

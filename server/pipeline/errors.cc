@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
-#include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "engine/base/error.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -48,7 +48,7 @@ absl::Status FullError(const UnitWords& words, absl::string_view holder,
                    absl::StrCat(holder, about, queued, " ", unit,
                                 " and this request adds ", about, request, "; ",
                                 limit_name, " is ", limit, ": retry later"),
-                   {"QUEUE_FULL",
+                   {reason::kQueueFull,
                     {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
                      {absl::StrCat("request_", unit), absl::StrCat(request)},
                      {"limit", absl::StrCat(limit)}},
@@ -104,7 +104,7 @@ absl::Status RequestTooLargeError(QueueUnit unit, int64_t request,
       absl::StrCat("the request has ", request, " ", word, "; ", taker, " ",
                    limit,
                    ": send fewer inputs per request, or split a long text"),
-      {"REQUEST_TOO_LARGE",
+      {reason::kRequestTooLarge,
        {{absl::StrCat("request_", word), absl::StrCat(request)},
         {"limit", absl::StrCat(limit)}},
        "inputs"});
@@ -119,7 +119,7 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
                    field == "inputs"
                        ? "fewer inputs at once, or split a long text"
                        : "less"),
-      {"REQUEST_TOO_LARGE",
+      {reason::kRequestTooLarge,
        {{"reply_bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}},
        std::string(field)});
 }
@@ -129,7 +129,7 @@ absl::Status ExpiredError(absl::Duration max_queue_time) {
     return MakeError(absl::StatusCode::kDeadlineExceeded,
                      "the caller's deadline passed while the request waited: "
                      "allow more time, or send fewer inputs per request",
-                     {"EXPIRED_IN_QUEUE", {}, ""});
+                     {reason::kExpiredInQueue, {}, ""});
   }
   const int64_t ms = absl::ToInt64Milliseconds(max_queue_time);
   return MakeError(
@@ -138,26 +138,26 @@ absl::Status ExpiredError(absl::Duration max_queue_time) {
           "the request waited for ", ms,
           " ms, the server's --max_queue_time: retry when the server is "
           "less busy, or raise --max_queue_time"),
-      {"EXPIRED_IN_QUEUE", {{"max_queue_ms", absl::StrCat(ms)}}, ""});
+      {reason::kExpiredInQueue, {{"max_queue_ms", absl::StrCat(ms)}}, ""});
 }
 
 absl::Status CancelledError() {
   return MakeError(absl::StatusCode::kCancelled,
                    "the caller canceled the request while it was waiting",
-                   {"CANCELLED_IN_QUEUE", {}, ""});
+                   {reason::kCancelledInQueue, {}, ""});
 }
 
 absl::Status DrainingError() {
   return MakeError(absl::StatusCode::kUnavailable,
                    "the server is shutting down and accepts no new requests: "
                    "retry on another server",
-                   {"DRAINING", {}, ""});
+                   {reason::kDraining, {}, ""});
 }
 
 absl::Status NoInputsError() {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    "inputs is empty; give at least one",
-                   {"NO_INPUTS", {}, "inputs"});
+                   {reason::kNoInputs, {}, "inputs"});
 }
 
 std::string NewErrorId() {
@@ -171,26 +171,28 @@ std::string NewErrorId() {
 
 absl::Status DeviceFaultError(absl::StatusCode code, absl::string_view error_id,
                               absl::string_view what) {
-  return MakeError(code, absl::StrCat(what, "; error id ", error_id),
-                   {"DEVICE_FAULT", {{"error_id", std::string(error_id)}}, ""});
+  return MakeError(
+      code, absl::StrCat(what, "; error id ", error_id),
+      {reason::kDeviceFault, {{"error_id", std::string(error_id)}}, ""});
 }
 
 absl::Status DeviceFaultForLog(const absl::Status& cause,
                                absl::string_view error_id) {
-  return MakeError(cause.code(), cause.message(),
-                   {"DEVICE_FAULT", {{"error_id", std::string(error_id)}}, ""});
+  return MakeError(
+      cause.code(), cause.message(),
+      {reason::kDeviceFault, {{"error_id", std::string(error_id)}}, ""});
 }
 
 absl::Status InternalFaultError(absl::string_view error_id) {
   return MakeError(
       absl::StatusCode::kInternal,
       absl::StrCat("an internal error; error id ", error_id),
-      {"INTERNAL_FAULT", {{"error_id", std::string(error_id)}}, ""});
+      {reason::kInternalFault, {{"error_id", std::string(error_id)}}, ""});
 }
 
 absl::Status WithAdvice(const absl::Status& fault) {
   std::optional<ErrorDetail> detail = GetErrorDetail(fault);
-  if (!detail || detail->reason != "INPUT_TOO_LONG") return fault;
+  if (!detail || detail->reason != reason::kInputTooLong) return fault;
   absl::string_view advice =
       ": split it, or set options.truncate (Encode: truncate) to TRUNCATE_END, "
       "or options.windows (Embed)";
@@ -210,7 +212,7 @@ absl::Status WithAdvice(const absl::Status& fault) {
 
 absl::Status WithPrompt(const absl::Status& status, absl::string_view prompt) {
   const std::optional<ErrorDetail> detail = GetErrorDetail(status);
-  if (!detail || detail->reason != "INPUT_TOO_LONG") return status;
+  if (!detail || detail->reason != reason::kInputTooLong) return status;
   return MakeError(
       status.code(),
       absl::StrCat(status.message(), ", its prompt '", prompt, "' included"),

@@ -1,7 +1,6 @@
 #include "server/pipeline/tokenizer_pool.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

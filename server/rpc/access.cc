@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/base/steady_time.h"
 #include "server/base/log.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 namespace {
@@ -22,7 +23,7 @@ absl::Status MissingError() {
   return MakeError(absl::StatusCode::kUnauthenticated,
                    "the call has no bearer token: send the metadata "
                    "'authorization: Bearer TOKEN'",
-                   {"BEARER_TOKEN_MISSING", {}, ""});
+                   {reason::kBearerTokenMissing, {}, ""});
 }
 
 absl::Status UnknownError() {
@@ -30,14 +31,14 @@ absl::Status UnknownError() {
                    "the call's bearer token is unknown to this server: "
                    "--bearer_token_file must have its SHA-256, hashed without "
                    "a newline at its end",
-                   {"BEARER_TOKEN_UNKNOWN", {}, ""});
+                   {reason::kBearerTokenUnknown, {}, ""});
 }
 
 absl::Status SeveralError() {
   return MakeError(absl::StatusCode::kUnauthenticated,
                    "the call has several values of the metadata "
                    "'authorization': send one",
-                   {"BEARER_TOKEN_UNKNOWN", {}, ""});
+                   {reason::kBearerTokenUnknown, {}, ""});
 }
 
 constexpr char kHeader[] = "authorization";

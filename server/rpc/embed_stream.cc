@@ -10,6 +10,7 @@
 #include "server/api/options.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/wire.h"
 
@@ -41,7 +42,7 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
     if (open >= limit) admitted = StreamsFullError(open, limit);
   }
   if (!admitted.ok()) {
-    if (ReasonOf(admitted) == "BEARER_TOKEN_MISSING") {
+    if (ReasonOf(admitted) == reason::kBearerTokenMissing) {
       stream->uncounted_ = admitted;
     } else {
       CountRefusedStream(environment, metrics, admitted);
@@ -81,7 +82,7 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   if (request_id.empty()) published = WithIndex(published, index);
   const bool ends =
       published.code() == absl::StatusCode::kUnauthenticated ||
-      (request_id.empty() && ReasonOf(published) == "MALFORMED_MESSAGE");
+      (request_id.empty() && ReasonOf(published) == reason::kMalformedMessage);
   if (ends) {
     End(published);
     Leave();
@@ -116,7 +117,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
     absl::MutexLock lock(&mu_);
     id = next_id_++;
     held_[id] = held;
-    held_bytes_ += held->bytes;
+    window_.Add(held->bytes);
   }
   std::shared_ptr<PipelineCall> call;
   try {
@@ -128,7 +129,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   } catch (...) {  // no memory, and Done is never called
     absl::MutexLock lock(&mu_);
     if (held->answered) return absl::OkStatus();  // given up
-    held_bytes_ -= held->bytes;
+    window_.Remove(held->bytes);
     held_.erase(id);
     throw;
   }
@@ -205,12 +206,12 @@ void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
   {
     absl::MutexLock lock(&mu_);
     if (const auto at = held_.find(id); at != held_.end()) {
-      held_bytes_ -= at->second->bytes;
+      window_.Remove(at->second->bytes);
       held_.erase(at);
     }
     dropped = gone_ || !answer.Valid();
     if (!dropped) {
-      held_bytes_ += static_cast<int64_t>(answer.Length());
+      window_.Add(static_cast<int64_t>(answer.Length()));
       answers_.push_back(std::move(answer));
     }
   }
@@ -224,7 +225,7 @@ void EmbedStream::OnWriteDone(bool ok) {
     absl::MutexLock lock(&mu_);
     writing_ = false;
     written = static_cast<int64_t>(outgoing_.Length());
-    held_bytes_ -= written;
+    window_.Remove(written);
     outgoing_.Clear();
   }
   environment_.unread->Remove(this, written, SteadyNow());
@@ -249,7 +250,7 @@ void EmbedStream::Gone() {
       if (entry.second->call != nullptr) calls.push_back(entry.second->call);
     }
     for (const grpc::ByteBuffer& answer : answers_) {
-      held_bytes_ -= static_cast<int64_t>(answer.Length());
+      window_.Remove(static_cast<int64_t>(answer.Length()));
     }
     dropped = answers_.size();
     answers_.clear();
@@ -322,13 +323,6 @@ void EmbedStream::Pump() {
   }
 }
 
-bool EmbedStream::Room() const {
-  const auto requests =
-      static_cast<int64_t>(held_.size() + answers_.size()) + (writing_ ? 1 : 0);
-  return requests == 0 ||
-         (requests < kMaxHeldRequests && held_bytes_ < kMaxHeldBytes);
-}
-
 EmbedStream::Action EmbedStream::NextAction() {
   if (!writing_ && !answers_.empty()) {
     outgoing_.Swap(&answers_.front());
@@ -337,13 +331,11 @@ EmbedStream::Action EmbedStream::NextAction() {
     return Action::kWrite;
   }
   const bool ending = half_closed_ || gone_ || draining_ || end_.has_value();
-  if (!ending && !reading_ && !taking_ && Room()) {
+  if (!ending && !reading_ && !taking_ && window_.Room()) {
     reading_ = true;
     return Action::kRead;
   }
-  if (ending && !taking_ && !writing_ && held_.empty() && answers_.empty()) {
-    return Action::kFinish;
-  }
+  if (ending && !taking_ && window_.empty()) return Action::kFinish;
   return Action::kNone;
 }
 

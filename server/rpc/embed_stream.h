@@ -1,11 +1,10 @@
 // EmbedStream: many EmbedRequests over one call, each answered by its
 // request_id as soon as it is done.
 //
-// The next request is read only while the stream holds few (kMaxHeldRequests)
-// and small ones (kMaxHeldBytes): in progress, or answered and not yet taken by
-// the transport. So the requests of a caller that stops reading its answers
-// soon stay unread, and its memory here is bounded; other streams are not
-// affected.
+// The next request is read only while the stream holds few and small ones
+// (stream_window.h): in progress, or answered and not yet taken by the
+// transport. So the requests of a caller that stops reading its answers soon
+// stay unread, and its memory here is bounded; other streams are not affected.
 // A request that fails is answered with its error and the stream continues,
 // also if its bytes do not parse, as long as they contain its request_id. Other
 // bytes that are not a message end the stream: a caller that sends them cannot
@@ -38,6 +37,7 @@
 #include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"
 #include "server/rpc/open_calls.h"
+#include "server/rpc/stream_window.h"
 
 namespace encoderd {
 
@@ -47,11 +47,6 @@ class EmbedStream final
       public AnsweringCall,
       public std::enable_shared_from_this<EmbedStream> {
  public:
-  // Enough to keep a device busy with requests of one text each, and with
-  // requests of a hundred. A larger request is held by itself.
-  static constexpr int64_t kMaxHeldRequests = 64;
-  static constexpr int64_t kMaxHeldBytes = 1 << 20;
-
   // gRPC owns it until OnDone.
   static EmbedStream* Start(const CallEnvironment& environment,
                             MethodMetrics* metrics,
@@ -103,7 +98,6 @@ class EmbedStream final
   // Starts all operations that can start now.
   void Pump();
   Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Room() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   grpc::Status Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const CallEnvironment& environment_;
@@ -123,8 +117,8 @@ class EmbedStream final
   std::map<int64_t, std::shared_ptr<Held>> held_ ABSL_GUARDED_BY(mu_);
   int64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mu_);
-  int64_t held_bytes_ ABSL_GUARDED_BY(mu_) =
-      0;  // of held_, answers_, outgoing_
+  // Of held_, answers_ and, while writing_, outgoing_.
+  StreamWindow window_ ABSL_GUARDED_BY(mu_);
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
   bool taking_ ABSL_GUARDED_BY(mu_) = false;  // between a read and its Submit
   bool writing_ ABSL_GUARDED_BY(mu_) = false;

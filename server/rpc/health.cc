@@ -1,5 +1,6 @@
 #include "server/rpc/health.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -8,6 +9,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/api/options.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 #include "server/rpc/access.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
@@ -41,7 +43,7 @@ absl::StatusOr<std::string> ReadName(const grpc::ByteBuffer& bytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      absl::StrCat("the request has ", size,
                                   " bytes; the limit is ", kMaxHealthRequest),
-                     {"REQUEST_TOO_LARGE",
+                     {reason::kRequestTooLarge,
                       {{"request_bytes", absl::StrCat(size)},
                        {"limit", absl::StrCat(kMaxHealthRequest)}},
                       "service"});

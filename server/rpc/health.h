@@ -10,7 +10,6 @@
 #define ENCODERD_SERVER_RPC_HEALTH_H_
 
 #include <cstdint>
-#include <string>
 #include <unordered_set>
 
 #include "absl/base/thread_annotations.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -12,7 +13,7 @@ absl::Status GivenUpError() {
   return MakeError(
       absl::StatusCode::kUnavailable,
       "the server shut down before it could answer: retry on another server",
-      {"DRAINING", {}, ""});
+      {reason::kDraining, {}, ""});
 }
 
 int64_t OpenCalls::Add(std::shared_ptr<OpenCall> call, int64_t limit) {

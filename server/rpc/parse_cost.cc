@@ -10,6 +10,7 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "server/api/options.h"
+#include "server/pipeline/reasons.h"
 #include "server/rpc/walk.h"
 
 namespace encoderd {
@@ -215,14 +216,16 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
         absl::StrCat("the message has more than ", kMaxSpareBytes,
                      " bytes of unknown fields, or of fields sent more than "
                      "once"),
-        {"MALFORMED_MESSAGE", {{"limit", absl::StrCat(kMaxSpareBytes)}}, ""});
+        {reason::kMalformedMessage,
+         {{"limit", absl::StrCat(kMaxSpareBytes)}},
+         ""});
   }
   if (counted.fields > limits.max_fields) {
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the message has more than ", limits.max_fields,
                      " fields, the limit per request; send lists packed"),
-        {"REQUEST_TOO_LARGE",
+        {reason::kRequestTooLarge,
          {{"limit", absl::StrCat(limits.max_fields)}},
          ""});
   }
@@ -233,7 +236,7 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
                      counted.list_values,
                      " values in all; the limit per request is ",
                      limits.max_list_values, ": send fewer inputs per request"),
-        {"REQUEST_TOO_LARGE",
+        {reason::kRequestTooLarge,
          {{"list_values", absl::StrCat(counted.list_values)},
           {"limit", absl::StrCat(limits.max_list_values)}},
          "inputs"});

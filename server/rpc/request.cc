@@ -7,6 +7,7 @@
 #include "google/protobuf/arena.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/parse_cost.h"
 #include "server/rpc/wire.h"
@@ -105,7 +106,7 @@ absl::Status ParseInputs(const CallEnvironment& environment,
   std::string mended;
   const int64_t most =
       environment.api.limits.max_answer_bytes / kLeastErrorBytes;
-  if (ReasonOf(parsed) == "INVALID_UTF8" &&
+  if (ReasonOf(parsed) == reason::kInvalidUtf8 &&
       EmptyInvalidEntries(bytes, *request->GetDescriptor(), kInputsField, most,
                           &mended, bad_texts) &&
       request->ParseFromString(mended)) {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
 #include "google/protobuf/descriptor.h"
 #include "server/rpc/convert.h"

@@ -2,6 +2,7 @@
 
 #include "engine/base/error.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -24,7 +25,7 @@ absl::Status ServingState::Admit() const {
       return absl::OkStatus();
     case Phase::kLoading:
       return MakeError(absl::StatusCode::kUnavailable,
-                       "a model is still loading", {"LOADING", {}, ""});
+                       "a model is still loading", {reason::kLoading, {}, ""});
     case Phase::kDraining:
     case Phase::kDeviceLost:
       break;

@@ -1,7 +1,6 @@
 #include "server/rpc/status.h"
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -11,6 +10,7 @@
 #include "engine/base/utf8.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/api/publish.h"
 
 namespace encoderd {
 namespace {

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/support/status.h"
-#include "server/api/publish.h"
 
 namespace encoderd {
 

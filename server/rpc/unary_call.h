@@ -22,7 +22,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/api/model_registry.h"
 #include "server/observe/metrics.h"
-#include "server/pipeline/pipeline.h"
+#include "server/pipeline/request.h"
 #include "server/rpc/answered_call.h"
 #include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
+#include "server/pipeline/reasons.h"
 
 namespace encoderd {
 
@@ -24,7 +25,7 @@ absl::Status UnreadAnswers::Add(const std::shared_ptr<AnsweringCall>& call,
                        " bytes of answers are unread, some of them on "
                        "this connection; the limit is ",
                        max_bytes_, ": read them, then retry"),
-          {"QUEUE_FULL",
+          {reason::kQueueFull,
            {{"unread_answer_bytes", absl::StrCat(kept)},
             {"limit", absl::StrCat(max_bytes_)}},
            ""});

@@ -9,6 +9,7 @@
 #include "engine/base/utf8.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "server/pipeline/reasons.h"
 #include "server/rpc/parse_cost.h"
 #include "server/rpc/walk.h"
 
@@ -22,7 +23,7 @@ absl::Status Malformed() {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    "the bytes are not a valid request message of this method: "
                    "compare the caller's encoder.proto with the server's",
-                   {"MALFORMED_MESSAGE", {}, ""});
+                   {reason::kMalformedMessage, {}, ""});
 }
 
 // A field within a message within ...: a place whose name is only built if an
@@ -67,7 +68,7 @@ absl::Status NotUtf8(const Place& place, int64_t offset) {
   int64_t entry = -1;
   const std::string name = NameOf(place, &entry);
   ErrorDetail detail{
-      "INVALID_UTF8", {{"byte_offset", absl::StrCat(offset)}}, name};
+      reason::kInvalidUtf8, {{"byte_offset", absl::StrCat(offset)}}, name};
   if (entry >= 0) detail.metadata["input_index"] = absl::StrCat(entry);
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat(name, " is not UTF-8 at byte ", offset),
@@ -194,7 +195,7 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
     const auto end = static_cast<size_t>(stream->CurrentPosition());
     if (status.ok()) {
       mended->append(all.data() + begin, end - begin);
-    } else if (GetErrorDetail(status)->reason != "INVALID_UTF8" ||
+    } else if (GetErrorDetail(status)->reason != reason::kInvalidUtf8 ||
                static_cast<int64_t>(bad->size()) == most) {
       return false;
     } else {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "engine/base/pooling.h"
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/device/op_costs.h"
 #include "tests/support/random_model.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/rpc/embed_stream.h"
+#include "server/rpc/stream_window.h"
 #include "server/rpc/unread_answers.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
@@ -44,7 +44,7 @@ TEST(StreamLifeTest, ACallerThatDoesNotReadIsNotServedAndHoldsUpNobody) {
   EXPECT_FALSE(reading.Read(&response));
   EXPECT_TRUE(reading.Finish().ok());
   // Held here, and as much again and more in the transport's windows.
-  EXPECT_LE(Streamed(server, "OK"), 300 + 3 * EmbedStream::kMaxHeldRequests);
+  EXPECT_LE(Streamed(server, "OK"), 300 + 3 * StreamWindow::kMaxRequests);
 
   EXPECT_EQ(stalled.ReadAll().size(), kRequests);
   writer.join();
@@ -62,7 +62,7 @@ struct HeldAnswers {
 HeldAnswers HeldOfADeafCaller(TestServer* server,
                               const v1::EmbedRequest& request,
                               const std::function<bool(HeldAnswers)>& is_full) {
-  constexpr int kSent = 3 * EmbedStream::kMaxHeldRequests;
+  constexpr int kSent = 3 * StreamWindow::kMaxRequests;
   const std::string bytes = request.SerializeAsString();
   RawHttp2 deaf(server->server().grpc_port());
   const uint32_t stream = deaf.Call("/encoderd.v1.Encoder/EmbedStream", bytes);
@@ -91,11 +91,11 @@ TEST(StreamLifeTest, AStreamHoldsAtMostSixtyFourRequests) {
   TestServer server;
   const HeldAnswers held =
       HeldOfADeafCaller(&server, Request("1", {"a"}), [](HeldAnswers now) {
-        return now.requests >= EmbedStream::kMaxHeldRequests;
+        return now.requests >= StreamWindow::kMaxRequests;
       });
-  EXPECT_EQ(EmbedStream::kMaxHeldRequests, 64);
-  EXPECT_EQ(held.requests, EmbedStream::kMaxHeldRequests);
-  EXPECT_LT(held.bytes, EmbedStream::kMaxHeldBytes / 2);
+  EXPECT_EQ(StreamWindow::kMaxRequests, 64);
+  EXPECT_EQ(held.requests, StreamWindow::kMaxRequests);
+  EXPECT_LT(held.bytes, StreamWindow::kMaxBytes / 2);
 }
 
 TEST(StreamLifeTest, AStreamReadsNoMoreOnceItHoldsAMebibyte) {
@@ -109,12 +109,12 @@ TEST(StreamLifeTest, AStreamReadsNoMoreOnceItHoldsAMebibyte) {
   const auto answer = static_cast<int64_t>(response.ByteSizeLong());
   const HeldAnswers held = HeldOfADeafCaller(
       &server, request,
-      [](HeldAnswers now) { return now.bytes >= EmbedStream::kMaxHeldBytes; });
-  EXPECT_EQ(EmbedStream::kMaxHeldBytes, 1 << 20);
-  EXPECT_GE(held.bytes, EmbedStream::kMaxHeldBytes);
+      [](HeldAnswers now) { return now.bytes >= StreamWindow::kMaxBytes; });
+  EXPECT_EQ(StreamWindow::kMaxBytes, 1 << 20);
+  EXPECT_GE(held.bytes, StreamWindow::kMaxBytes);
   // The last was read below the limit, by an estimate of what was in progress.
-  EXPECT_LT(held.bytes, EmbedStream::kMaxHeldBytes + 2 * answer);
-  EXPECT_LT(held.requests, EmbedStream::kMaxHeldRequests);
+  EXPECT_LT(held.bytes, StreamWindow::kMaxBytes + 2 * answer);
+  EXPECT_LT(held.requests, StreamWindow::kMaxRequests);
 }
 
 // A window of 0: the errors stay here. False: it took so long that calls were

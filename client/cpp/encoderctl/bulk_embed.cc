@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/resumable_output.h"

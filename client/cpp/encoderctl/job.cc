@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"

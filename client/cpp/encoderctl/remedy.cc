@@ -5,6 +5,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "client/cpp/error.h"
+#include "client/cpp/grpc_status.h"
 #include "client/cpp/handshake.h"
 
 namespace encoderd::ctl {
@@ -19,7 +20,7 @@ std::string OfInput(const std::string& reason, const Flags& flags) {
     if (flags.Has("windows")) {
       absl::StrAppend(&words, ", --windows=16 averages windows of it");
     }
-  } else if (reason == "INVALID_UTF8") {
+  } else if (reason == client::kInvalidUtf8) {
     words =
         "; if the file has another encoding: iconv -f ENCODING -t UTF-8 FILE";
     joint = "; ";
@@ -71,13 +72,13 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
       client::GetInputIndex(status).has_value()) {
     return OfInput(reason, flags);
   }
-  if (reason == "TOO_MANY_INPUTS" || reason == "REQUEST_TOO_LARGE") {
+  if (reason == client::kTooManyInputs || reason == client::kRequestTooLarge) {
     return flags.Has("batch_size") ? "; lower --batch_size" : "";
   }
   if (absl::IsUnauthenticated(status)) {
     return "; --token_file=FILE or ENCODERD_TOKEN_FILE gives the token";
   }
-  if (reason == "LOADING" || absl::IsDeadlineExceeded(status)) {
+  if (reason == client::kLoading || absl::IsDeadlineExceeded(status)) {
     // With max_queue_ms the limit was the server's, and so is the remedy.
     const bool in_server =
         details.has_value() && details->metadata.count("max_queue_ms") > 0;

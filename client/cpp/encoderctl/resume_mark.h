@@ -20,8 +20,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "client/cpp/client.h"
 #include "client/cpp/encoderctl/row_file.h"
+#include "client/cpp/options.h"
 
 namespace encoderd::ctl {
 

@@ -1,7 +1,7 @@
 #include "engine/tokenizer/bpe/byte_level.h"
 
-#include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/code_point_table.h"

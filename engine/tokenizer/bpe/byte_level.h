@@ -7,7 +7,6 @@
 #ifndef ENCODERD_ENGINE_TOKENIZER_BPE_BYTE_LEVEL_H_
 #define ENCODERD_ENGINE_TOKENIZER_BPE_BYTE_LEVEL_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/io/file.h"
 #include "engine/tokenizer/bpe/byte_level.h"
 #include "engine/tokenizer/buffer.h"
 #include "engine/tokenizer/vocabulary.h"

@@ -9,7 +9,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/utf8.h"
-#include "engine/io/file.h"
 #include "engine/tokenizer/files/json_parts.h"
 
 namespace encoderd::json_parts {

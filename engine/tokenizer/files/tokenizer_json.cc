@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/io/json.h"

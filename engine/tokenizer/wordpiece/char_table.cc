@@ -2,8 +2,6 @@
 
 #include <unicode/uchar.h>
 
-#include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <string>

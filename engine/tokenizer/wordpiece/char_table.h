@@ -11,7 +11,6 @@
 #define ENCODERD_ENGINE_TOKENIZER_WORDPIECE_CHAR_TABLE_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "engine/tokenizer/wordpiece/bert_normalizer.h"

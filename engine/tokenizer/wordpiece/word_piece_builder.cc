@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/tokenizer/vocabulary.h"
 #include "engine/tokenizer/wordpiece/word_piece.h"

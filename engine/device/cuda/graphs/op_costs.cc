@@ -1,9 +1,9 @@
 #include "engine/device/cuda/graphs/op_costs.h"
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/tensor.h"
 #include "engine/device/cuda/attention_path.h"
 #include "engine/device/cuda/host/attention_proof.h"
-#include "engine/device/device.h"
 
 namespace encoderd {
 namespace cuda {

@@ -4,7 +4,6 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_
 
-#include <cstdint>
 #include <variant>
 #include <vector>
 

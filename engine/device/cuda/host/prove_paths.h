@@ -15,7 +15,7 @@
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/products/products.h"
 #include "engine/device/cuda/runtime.h"
-#include "engine/device/device.h"
+#include "engine/device/model_sizes.h"
 
 namespace encoderd {
 namespace cuda {

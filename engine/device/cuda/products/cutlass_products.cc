@@ -8,7 +8,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/device/cuda/host/memory.h"
 #include "engine/device/cuda/products/tuning.h"
 
 namespace encoderd {

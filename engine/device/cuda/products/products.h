@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/device/cuda/ops.h"
-#include "engine/device/cuda/runtime.h"
 
 namespace encoderd {
 namespace cuda {

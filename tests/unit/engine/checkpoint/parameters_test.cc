@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <vector>
 
 #include "engine/checkpoint/architecture.h"
 #include "engine/checkpoint/positions.h"

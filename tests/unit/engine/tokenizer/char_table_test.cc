@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
 

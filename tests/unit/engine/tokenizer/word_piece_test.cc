@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "absl/status/status.h"
 #include "tests/support/status_matchers.h"
 
 namespace encoderd {

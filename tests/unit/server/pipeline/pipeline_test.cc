@@ -3,6 +3,7 @@
 
 #include <future>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "absl/time/clock.h"

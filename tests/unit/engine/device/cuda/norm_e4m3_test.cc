@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdint>
 
 #include "engine/device/cuda/graphs/recorded_ops.h"
 #include "engine/device/cuda/host/norm_proof.h"

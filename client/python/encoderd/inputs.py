@@ -274,9 +274,10 @@ class Part:
 
 
 class Cutter:
-    """Cuts a list that is seen one input at a time. An input of
-    BYTES_PER_CALL or more travels alone, so that a call that is too large
-    names it.
+    """Cuts a list that is seen one input at a time. A part is full once it has
+    most_bytes, which one input may take it past; one of that size or more
+    travels alone, so that a call that is too large names it. Two or more
+    inputs thus have less than twice most_bytes.
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
@@ -285,12 +286,14 @@ class Cutter:
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False,
-                 first: int = 0, prompt_name: str = ""):
+                 first: int = 0, prompt_name: str = "",
+                 most_bytes: int = BYTES_PER_CALL):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise wrong_value(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
+        self._most_bytes = most_bytes
         self._keep_errors = keep_errors
         self._prompt_name = prompt_name
         self._part = Part(first)
@@ -311,14 +314,14 @@ class Cutter:
             size = message.ByteSize()
             if self._prompt_name:
                 check_prompted(value, place)
-            if size >= BYTES_PER_CALL:
+            if size >= self._most_bytes:
                 full.append(self.rest())
             self._part.inputs.append(message)
             self._part.places.append(place)
             self._bytes += size
         self._part.values.append(value)
         if (len(self._part.values) == self._batch_size
-                or self._bytes >= BYTES_PER_CALL):
+                or self._bytes >= self._most_bytes):
             full.append(self.rest())
         return [part for part in full if part is not None]
 
@@ -333,10 +336,11 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        first: int = 0, prompt_name: str = "") -> Iterator[Part]:
+        first: int = 0, prompt_name: str = "",
+        most_bytes: int = BYTES_PER_CALL) -> Iterator[Part]:
     """The parts of a list from place `first`: at most batch_size inputs in
-    each."""
-    cutter = Cutter(batch_size, keep_errors, first, prompt_name)
+    each, and as many bytes as a Cutter gives them."""
+    cutter = Cutter(batch_size, keep_errors, first, prompt_name, most_bytes)
     for value in itertools.islice(values, first, None):
         try:
             parts = cutter.add(value)

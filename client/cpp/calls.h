@@ -1,6 +1,6 @@
 // Many calls of one list: a bounded number in flight, answers in order. Those
 // that a server refuses while it loads or is full are made again, as are long
-// ones, which gRPC does not retry; those with too many inputs, in halves.
+// ones, which gRPC does not retry; those with too many inputs, as smaller ones.
 // Internal to the library. One list belongs to one thread; gRPC's own threads
 // run the calls.
 #ifndef ENCODERD_CLIENT_CPP_CALLS_H_
@@ -29,7 +29,8 @@
 
 namespace encoderd::client {
 
-// One call, from request to answer. Stays where it is until `done`.
+// One call, from request to answer. Stays where it is until `done`, which is
+// null until it has begun.
 template <typename Request, typename Response>
 struct Call {
   std::unique_ptr<grpc::ClientContext> context;  // of the last attempt
@@ -45,7 +46,7 @@ struct Call {
   bool awaits_return = false;  // the next attempt waits for a connection
   bool final = false;          // there is no next attempt
 
-  bool Ended() const { return done->HasBeenNotified(); }
+  bool Ended() const { return done != nullptr && done->HasBeenNotified(); }
   absl::Status Result() const {
     return AfterRetries(FromGrpc(status, cut.first_input), passing);
   }
@@ -63,9 +64,9 @@ struct CallOptions {
   std::function<bool()> ready = nullptr;
   // See ClientOptions; the list's answers must tell one model from another.
   std::function<bool(const absl::Status&)> await_return = nullptr;
-  // Told of a refusal (TOO_MANY_INPUTS) of a call of `inputs`, so that `make`
-  // fills later ones with fewer. Null: nobody.
-  std::function<void(const absl::Status&, int64_t inputs)> take_fewer = nullptr;
+  // Told after a refusal (TOO_MANY_INPUTS) how many inputs later calls of
+  // `make` may have. Null: nobody.
+  std::function<void(int64_t inputs)> take_fewer = nullptr;
   // gRPC itself sends a longer request once (RetryBufferBytes).
   int64_t retry_buffer_bytes = settings::kRetryBufferBytes;
 };
@@ -123,19 +124,18 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
   }
 }
 
-// Replaces the call at the front by two of half its inputs each, which have yet
-// to begin.
+// Replaces the call at the front by calls of at most `most` inputs, which have
+// yet to begin.
 template <typename OneCall>
-void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
+void SplitFront(int64_t most, std::deque<std::unique_ptr<OneCall>>* window) {
   const std::unique_ptr<OneCall> whole = std::move(window->front());
   window->pop_front();
-  auto first = std::make_unique<OneCall>();
-  auto second = std::make_unique<OneCall>();
-  second->cut = SplitInHalves(&whole->cut, &whole->request, &second->request);
-  first->cut = std::move(whole->cut);
-  first->request.Swap(&whole->request);
-  window->push_front(std::move(second));
-  window->push_front(std::move(first));
+  auto parts = Split(whole->cut, std::move(whole->request), most);
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    window->push_front(std::make_unique<OneCall>());
+    window->front()->cut = std::move(part->first);
+    window->front()->request = std::move(part->second);
+  }
 }
 
 // Sleeps; false: it was stopped.
@@ -154,12 +154,12 @@ void SplitFront(std::deque<std::unique_ptr<OneCall>>* window) {
 //   start:  begins an attempt of the call; its end notifies call.done
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
-// turn. One with more inputs than the server takes is made again in halves,
-// when its turn comes, each with the whole timeout; a few calls more than
-// max_in_flight may then be in flight. The first error in the list's order, of
-// a call or finish, is returned; all calls still in flight are then cancelled
-// and waited for. What came before it has been finished. CANCELLED if it was
-// stopped.
+// turn. One with more inputs than the server takes is made again as smaller
+// ones (FewerInputs), when its turn comes, each with the whole timeout; a few
+// calls more than max_in_flight may then be in flight. The first error in the
+// list's order, of a call or finish, is returned; all calls still in flight are
+// then cancelled and waited for. What came before it has been finished.
+// CANCELLED if it was stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,
@@ -200,10 +200,17 @@ absl::Status RunCalls(
   absl::Status result;
   while (result.ok()) {
     // A refused call is not the time for more of them.
+    const auto calm = [&window] {
+      return window.empty() || window.front()->due == absl::InfiniteFuture();
+    };
     const auto room = [&] {
       return more && static_cast<int>(window.size()) < options.max_in_flight &&
-             (window.empty() || window.front()->due == absl::InfiniteFuture());
+             calm();
     };
+    const size_t next = std::min<size_t>(options.max_in_flight, window.size());
+    for (size_t i = 0; calm() && i < next; ++i) {
+      if (window[i]->done == nullptr) begin(window[i].get());  // see SplitFront
+    }
     // With nothing in flight there is nothing to do but wait for input.
     while (room() &&
            (window.empty() || options.ready == nullptr || options.ready())) {
@@ -238,10 +245,9 @@ absl::Status RunCalls(
     result = front.Result();
     const auto inputs = static_cast<int64_t>(front.cut.sent_as.size());
     if (inputs > 1 && GetReason(result) == kTooManyInputs) {
-      if (options.take_fewer != nullptr) options.take_fewer(result, inputs);
-      SplitFront(&window);
-      begin(window[0].get());
-      begin(window[1].get());
+      const int64_t fewer = FewerInputs(result, inputs);
+      if (options.take_fewer != nullptr) options.take_fewer(fewer);
+      SplitFront(fewer, &window);
       result = absl::OkStatus();
       continue;
     }

@@ -24,7 +24,7 @@ from encoderd._signatures import Inputs
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
                              make_error, with_remedy, without_windows)
 from encoderd.inputs import (Input, Part, TokenIds, as_list, cut,
-                             gets_no_prompt)
+                             gets_no_prompt, named_limit)
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, SameModel, TokenizedText,
                               TokenizedTexts, TokenStates, check_count,
@@ -178,8 +178,7 @@ def _in_limit(many: Callable[[int, int, int], Many], batch_size: int,
             yield counted(many(batch_size, most_bytes, answered))
             return
         except EncoderdError as error:
-            named = error.metadata.get("limit", "")
-            limit = int(named) if named.isdecimal() else 0
+            limit = named_limit(error)
             if (per_input and failed > 1 and error.reason == TOO_LARGE
                     and "request_bytes" in error.metadata):
                 # Two inputs or more then fit, but for what is around them; a

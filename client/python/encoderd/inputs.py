@@ -240,6 +240,12 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
             ) from None
 
 
+def named_limit(error: EncoderdError) -> int:
+    """What an error of the server's says that it takes; 0: nothing."""
+    limit = error.metadata.get("limit", "")
+    return int(limit) if limit.isdecimal() else 0
+
+
 @dataclasses.dataclass
 class Part:
     """Consecutive inputs of a list, for one request.
@@ -254,18 +260,16 @@ class Part:
     places: List[int] = dataclasses.field(default_factory=list)
     errors: Dict[int, EncoderdError] = dataclasses.field(default_factory=dict)
 
-    def halves(self) -> Tuple["Part", "Part"]:
-        """Of a part with several inputs: each has some."""
-        half = len(self.inputs) // 2
-        middle = self.places[half]  # the second's first value
-        values = middle - self.first
-        errors = self.errors.items()
-        return (Part(self.first, self.values[:values], self.inputs[:half],
-                     self.places[:half],
-                     {at: error for at, error in errors if at < middle}),
-                Part(middle, self.values[values:], self.inputs[half:],
-                     self.places[half:],
-                     {at: error for at, error in errors if at >= middle}))
+    def split(self, most: int) -> List["Part"]:
+        """Of a part with more than `most` inputs: each has at most that."""
+        firsts = [self.first, *self.places[most::most]]
+        ends = [*firsts[1:], self.first + len(self.values)]
+        return [Part(first, self.values[first - self.first:end - self.first],
+                     self.inputs[at:at + most], self.places[at:at + most],
+                     {place: error for place, error in self.errors.items()
+                      if first <= place < end})
+                for at, first, end in zip(itertools.count(0, most), firsts,
+                                          ends)]
 
     def refuse(self, error: EncoderdError) -> None:
         """Of a part with a single input: it is not sent any more."""
@@ -299,6 +303,10 @@ class Cutter:
         self._part = Part(first)
         self._bytes = 0
 
+    def take_fewer(self, batch_size: int) -> None:
+        """For the inputs to come."""
+        self._batch_size = min(self._batch_size, batch_size)
+
     def add(self, value: Input) -> List[Part]:
         """The parts that are full with this input: at most that before it
         and its own."""
@@ -320,7 +328,7 @@ class Cutter:
             self._part.places.append(place)
             self._bytes += size
         self._part.values.append(value)
-        if (len(self._part.values) == self._batch_size
+        if (len(self._part.values) >= self._batch_size
                 or self._bytes >= self._most_bytes):
             full.append(self.rest())
         return [part for part in full if part is not None]

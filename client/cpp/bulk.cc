@@ -247,8 +247,8 @@ class Work {
     return absl::OkStatus();
   }
 
-  // A request that the server finds too large is sent again in halves; of a
-  // single input the error is its answer.
+  // A request that the server finds too large is sent again as smaller ones
+  // (FewerInputs); of a single input the error is its answer.
   void Lessen(Pending* pending, const absl::Status& error) {
     const auto inputs = static_cast<int64_t>(pending->cut.sent_as.size());
     if (inputs == 1) {
@@ -256,16 +256,20 @@ class Work {
       pending->answered = true;
       return;
     }
-    if (GetReason(error) == kTooManyInputs) cutter_.TakeFewer(error, inputs);
-    auto rest = std::make_unique<Pending>();
-    rest->cut = SplitInHalves(&pending->cut, &pending->request, &rest->request);
-    pending->sent = false;
-    Prepare(pending);
-    Prepare(rest.get());
-    const auto place = std::find_if(
+    const int64_t fewer = FewerInputs(error, inputs);
+    if (GetReason(error) == kTooManyInputs) cutter_.TakeFewer(fewer);
+    auto parts = Split(pending->cut, std::move(pending->request), fewer);
+    auto place = std::find_if(
         window_.begin(), window_.end(),
         [pending](const auto& entry) { return entry.get() == pending; });
-    window_.insert(place + 1, std::move(rest));
+    place = window_.erase(place);
+    for (auto& [cut, request] : parts) {
+      auto part = std::make_unique<Pending>();
+      part->cut = std::move(cut);
+      part->request = std::move(request);
+      Prepare(part.get());
+      place = window_.insert(place, std::move(part)) + 1;
+    }
   }
 
   // The request for whose size gRPC ended the stream; null if for none.

@@ -6,9 +6,9 @@
 // reopened, and only unanswered requests are resent. Requests that a full queue
 // refused, or that expired in it, are resent after a pause. Memory is that of
 // the window. A bad input loses only its own answer, as does an input that is
-// too large for the server by itself. A call that is too large as a whole, or
-// has more inputs than the server takes, is resent in halves; after the latter,
-// calls have as many inputs as the server takes.
+// too large for the server by itself. A call that is too large as a whole is
+// resent in halves. One that has more inputs than the server takes is resent as
+// calls of as many as it takes, and later ones have no more.
 // Client::EmbedBulk (client.h) does this; this header has its types.
 #ifndef ENCODERD_CLIENT_CPP_BULK_H_
 #define ENCODERD_CLIENT_CPP_BULK_H_

@@ -1,6 +1,6 @@
 // Many calls of one list: a bounded number in flight, answers in order. Those
 // that a server refuses while it loads or is full are made again, as are long
-// ones, which gRPC does not retry; those with too many inputs, in halves.
+// ones, which gRPC does not retry; those with too many inputs, as smaller ones.
 // Internal to the library. One list belongs to one thread; gRPC's own threads
 // run the calls.
 #ifndef ENCODERD_CLIENT_CPP_CALLS_H_
@@ -28,7 +28,8 @@
 
 namespace encoderd::client {
 
-// One call, from request to answer. Stays where it is until `done`.
+// One call, from request to answer. Stays where it is until `done`, which is
+// null until it has begun.
 template <typename Request, typename Response>
 struct Call {
   std::unique_ptr<grpc::ClientContext> context;  // of the last attempt
@@ -44,7 +45,7 @@ struct Call {
   bool awaits_return = false;  // the next attempt waits for a connection
   bool final = false;          // there is no next attempt
 
-  bool Ended() const { return done->HasBeenNotified(); }
+  bool Ended() const { return done != nullptr && done->HasBeenNotified(); }
   absl::Status Result() const {
     return AfterRetries(FromGrpc(status, cut.first_input), passing);
   }
@@ -62,9 +63,9 @@ struct CallOptions {
   std::function<bool()> ready = nullptr;
   // See ClientOptions; the list's answers must tell one model from another.
   std::function<bool(const absl::Status&)> await_return = nullptr;
-  // Told of a refusal (TOO_MANY_INPUTS) of a call of `inputs`, so that `make`
-  // fills later ones with fewer. Null: nobody.
-  std::function<void(const absl::Status&, int64_t inputs)> take_fewer = nullptr;
+  // Told after a refusal (TOO_MANY_INPUTS) how many inputs later calls of
+  // `make` may have. Null: nobody.
+  std::function<void(int64_t inputs)> take_fewer = nullptr;
   // gRPC itself sends a longer request once (RetryBufferBytes).
   int64_t retry_buffer_bytes = settings::kRetryBufferBytes;
 };
@@ -146,12 +147,22 @@ class CallWindow {
   }
 
   // A refused call is not the time for more of them.
+  bool Calm() const {
+    return window_.empty() || window_.front()->due == absl::InfiniteFuture();
+  }
+
   bool Room() const {
     return more_ && static_cast<int>(window_.size()) < options_.max_in_flight &&
-           (window_.empty() || window_.front()->due == absl::InfiniteFuture());
+           Calm();
   }
 
   void Fill() {
+    // Parts of a call that was too large (SplitFront).
+    const size_t next =
+        std::min<size_t>(options_.max_in_flight, window_.size());
+    for (size_t i = 0; Calm() && i < next; ++i) {
+      if (window_[i]->done == nullptr) Begin(window_[i].get());
+    }
     // With nothing in flight there is nothing to do but wait for input.
     while (Room() &&
            (window_.empty() || options_.ready == nullptr || options_.ready())) {
@@ -225,14 +236,15 @@ class CallWindow {
     }
   }
 
-  // The front is final: to `finish`, or in halves to the server again.
+  // The front is final: to `finish`, or in parts to the server again.
   absl::Status FinishFront() {
     OneCall& front = *window_.front();
     absl::Status result = front.Result();
     const auto inputs = static_cast<int64_t>(front.cut.sent_as.size());
     if (inputs > 1 && GetReason(result) == kTooManyInputs) {
-      if (options_.take_fewer != nullptr) options_.take_fewer(result, inputs);
-      SplitFront();
+      const int64_t fewer = FewerInputs(result, inputs);
+      if (options_.take_fewer != nullptr) options_.take_fewer(fewer);
+      SplitFront(fewer);
       return absl::OkStatus();
     }
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
@@ -250,19 +262,16 @@ class CallWindow {
     return result;
   }
 
-  // Replaces the front by two calls of half its inputs each, and begins them.
-  void SplitFront() {
+  // Replaces the front by calls of at most `most` inputs, which Fill begins.
+  void SplitFront(int64_t most) {
     const std::unique_ptr<OneCall> whole = std::move(window_.front());
     window_.pop_front();
-    auto first = std::make_unique<OneCall>();
-    auto second = std::make_unique<OneCall>();
-    second->cut = SplitInHalves(&whole->cut, &whole->request, &second->request);
-    first->cut = std::move(whole->cut);
-    first->request.Swap(&whole->request);
-    window_.push_front(std::move(second));
-    window_.push_front(std::move(first));
-    Begin(window_[0].get());
-    Begin(window_[1].get());
+    auto parts = Split(whole->cut, std::move(whole->request), most);
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      window_.push_front(std::make_unique<OneCall>());
+      window_.front()->cut = std::move(part->first);
+      window_.front()->request = std::move(part->second);
+    }
   }
 
   const CallOptions& options_;
@@ -280,12 +289,12 @@ class CallWindow {
 //   start:  begins an attempt of the call; its end notifies call.done
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
-// turn. One with more inputs than the server takes is made again in halves,
-// when its turn comes, each with the whole timeout; a few calls more than
-// max_in_flight may then be in flight. The first error in the list's order, of
-// a call or finish, is returned; all calls still in flight are then cancelled
-// and waited for. What came before it has been finished. CANCELLED if it was
-// stopped.
+// turn. One with more inputs than the server takes is made again as smaller
+// ones (FewerInputs), when its turn comes, each with the whole timeout; a few
+// calls more than max_in_flight may then be in flight. The first error in the
+// list's order, of a call or finish, is returned; all calls still in flight are
+// then cancelled and waited for. What came before it has been finished.
+// CANCELLED if it was stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,

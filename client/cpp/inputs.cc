@@ -39,6 +39,19 @@ InputSource FromTexts(absl::Span<const std::string> texts) {
   };
 }
 
+int64_t FewerInputs(const absl::Status& refusal, int64_t inputs) {
+  const auto details = GetErrorDetails(refusal);
+  if (details.has_value() && details->reason == kTooManyInputs) {
+    const auto found = details->metadata.find("limit");
+    int64_t limit = 0;
+    if (found != details->metadata.end() &&
+        absl::SimpleAtoi(found->second, &limit) && limit < inputs) {
+      return std::max<int64_t>(limit, 1);
+    }
+  }
+  return (inputs + 1) / 2;
+}
+
 bool InputCutter::Read() {
   if (held_) return true;
   if (ended_) return false;
@@ -76,20 +89,6 @@ Cut InputCutter::Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
     ++index_;
   }
   return cut;
-}
-
-void InputCutter::TakeFewer(const absl::Status& refusal, int64_t inputs) {
-  int64_t fewer = inputs / 2;
-  const auto details = GetErrorDetails(refusal);
-  if (details.has_value()) {
-    const auto found = details->metadata.find("limit");
-    int64_t limit = 0;
-    if (found != details->metadata.end() &&
-        absl::SimpleAtoi(found->second, &limit) && limit < inputs) {
-      fewer = limit;
-    }
-  }
-  max_inputs_ = std::min(max_inputs_, std::max<int64_t>(fewer, 1));
 }
 
 }  // namespace encoderd::client

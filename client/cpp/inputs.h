@@ -2,9 +2,11 @@
 #ifndef ENCODERD_CLIENT_CPP_INPUTS_H_
 #define ENCODERD_CLIENT_CPP_INPUTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,32 +39,31 @@ struct Cut {
   std::vector<absl::Status> errors;  // of each: why it was not sent; else OK
 };
 
-// Makes two calls of one of several inputs: moves the second half of them from
-// `request` to `rest`, which gets the other fields as they are, and from `cut`
-// to the Cut that is returned.
+// How many inputs a call may have after the refusal of one of `inputs`, at
+// least two: as many as a TOO_MANY_INPUTS says that the server takes, at least
+// one; else half of them.
+int64_t FewerInputs(const absl::Status& refusal, int64_t inputs);
+
+// Makes calls of at most `most` inputs, in order, of the one of `request` and
+// its `cut`. Each gets the other fields of `request` as they are.
 template <typename Request>
-Cut SplitInHalves(Cut* cut, Request* request, Request* rest) {
+std::vector<std::pair<Cut, Request>> Split(const Cut& cut, Request request,
+                                           int64_t most) {
   google::protobuf::RepeatedPtrField<v1::Input> inputs;
-  inputs.Swap(request->mutable_inputs());
-  *rest = *request;
-  const size_t kept = cut->sent_as.size() / 2;
-  Cut second;
-  second.first_input = cut->first_input + static_cast<int64_t>(kept);
-  for (size_t i = 0; i < cut->sent_as.size(); ++i) {
-    int& at = cut->sent_as[i];
-    if (at >= 0) {
-      Request* into = i < kept ? request : rest;
-      const int moved = into->inputs_size();
-      into->add_inputs()->Swap(inputs.Mutable(at));
-      at = moved;
+  inputs.Swap(request.mutable_inputs());
+  std::vector<std::pair<Cut, Request>> calls;
+  for (size_t i = 0; i < cut.sent_as.size(); ++i) {
+    const auto place = static_cast<int64_t>(i);
+    if (place % most == 0) {
+      calls.emplace_back(Cut{cut.first_input + place, {}, {}}, request);
     }
-    if (i < kept) continue;
-    second.sent_as.push_back(at);
-    second.errors.push_back(cut->errors[i]);
+    auto& [part, its] = calls.back();
+    const bool sent = cut.sent_as[i] >= 0;
+    part.sent_as.push_back(sent ? its.inputs_size() : -1);
+    part.errors.push_back(cut.errors[i]);
+    if (sent) its.add_inputs()->Swap(inputs.Mutable(cut.sent_as[i]));
   }
-  cut->sent_as.resize(kept);
-  cut->errors.resize(kept);
-  return second;
+  return calls;
 }
 
 // Cuts a source into calls of at most `max_inputs` inputs and about `max_bytes`
@@ -88,9 +89,10 @@ class InputCutter {
   // Waits for the first input only.
   Cut Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs);
 
-  // Later calls have fewer inputs than the server refused with `refusal`
-  // (TOO_MANY_INPUTS) in a call of `inputs`: as many as it says that it takes.
-  void TakeFewer(const absl::Status& refusal, int64_t inputs);
+  // Later calls have at most `inputs` inputs.
+  void TakeFewer(int64_t inputs) {
+    max_inputs_ = std::min(max_inputs_, inputs);
+  }
 
   // Whether Next would not wait.
   bool Ready() const {

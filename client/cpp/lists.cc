@@ -40,10 +40,7 @@ CallOptions SendAs(const ClientOptions& options, InputCutter* cutter,
           .per_input = per_input,
           .ready = [cutter] { return cutter->Ready(); },
           .await_return = options.await_return,
-          .take_fewer =
-              [cutter](const absl::Status& refusal, int64_t inputs) {
-                cutter->TakeFewer(refusal, inputs);
-              },
+          .take_fewer = [cutter](int64_t inputs) { cutter->TakeFewer(inputs); },
           // With a caller's own service config gRPC alone sends a call again.
           .retry_buffer_bytes = options.service_config_json.empty()
                                     ? int64_t{RetryBufferBytes(options)}

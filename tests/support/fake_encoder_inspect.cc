@@ -38,23 +38,6 @@ void FakeEncoderService::SetPooling(v1::Pooling pooling) {
   pooling_ = pooling;
 }
 
-void FakeEncoderService::SetMaxInputs(uint32_t inputs) {
-  absl::MutexLock lock(&mu_);
-  max_inputs_ = inputs;
-}
-
-grpc::Status FakeEncoderService::CheckCount(int inputs) const {
-  const int limit = static_cast<int>(max_inputs_);
-  if (limit == 0 || inputs <= limit) return grpc::Status::OK;
-  return FakeError(
-      grpc::StatusCode::INVALID_ARGUMENT,
-      absl::StrCat("inputs has ", inputs,
-                   " entries; one request may carry at most ", limit),
-      "TOO_MANY_INPUTS",
-      {{"count", absl::StrCat(inputs)}, {"limit", absl::StrCat(limit)}},
-      "inputs");
-}
-
 grpc::Status FakeEncoderService::InspectPositions(
     grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
     v1::InspectPositionsResponse* response) {

@@ -64,8 +64,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   void HoldUntilTogether(int calls);
   // What GetModel tells; it changes the fingerprint, vectors stay as they are.
   void SetPooling(v1::Pooling pooling);
-  // What GetModel tells as max_inputs_per_request; calls of Embed and requests
-  // of streams with more are refused. 0: any number.
+  // What GetModel tells as max_inputs_per_request; calls of Embed, Encode and
+  // Tokenize and requests of streams with more are refused. 0: any number.
   void SetMaxInputs(uint32_t inputs);
   // What GetModel answers instead of a model.
   void RefuseModels(grpc::Status status);
@@ -81,7 +81,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   // Returns once no stream is open. A client may be done with a stream before
   // the service is.
   void AwaitEndOfStreams() const;
-  std::vector<int> call_sizes() const;  // inputs of each Embed call
+  std::vector<int> call_sizes() const;        // inputs of each Embed call
+  std::vector<int> token_call_sizes() const;  // of each Encode or Tokenize
   v1::EmbedOptions last_options() const;
   v1::EncodeRequest last_encode() const;
 
@@ -127,6 +128,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   // Counts a call in; the error that it must answer, if any.
   grpc::Status Begin(const v1::EmbedRequest& request);
   void End();
+  // The same of a call of Encode or Tokenize, which has no end to note.
+  grpc::Status BeginTokens(int inputs);
   // TOO_MANY_INPUTS if a call may not have this many.
   grpc::Status CheckCount(int inputs) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
@@ -154,6 +157,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   int max_together_ ABSL_GUARDED_BY(mu_) = 0;
   int hold_until_ ABSL_GUARDED_BY(mu_) = 0;  // max_together_ is this
   std::vector<int> call_sizes_ ABSL_GUARDED_BY(mu_);
+  std::vector<int> token_call_sizes_ ABSL_GUARDED_BY(mu_);
   v1::EmbedOptions last_options_ ABSL_GUARDED_BY(mu_);
   v1::EncodeRequest last_encode_ ABSL_GUARDED_BY(mu_);
 };

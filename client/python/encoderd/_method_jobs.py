@@ -15,6 +15,7 @@ import grpc
 import numpy as np
 from google.protobuf import wrappers_pb2
 
+from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._option_checks import (check_choice, not_negative, text,
                                      true_or_false)
 from encoderd._progress import make_progress
@@ -23,7 +24,7 @@ from encoderd._signatures import Inputs
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
                              make_error, with_remedy, without_windows)
 from encoderd.inputs import (Input, Part, TokenIds, as_list, cut,
-                             gets_no_prompt)
+                             gets_no_prompt, named_limit)
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, SameModel, TokenizedText,
                               TokenizedTexts, TokenStates, check_count,
@@ -114,11 +115,11 @@ class _PerInput:
         self._keep = keep
         self._counted: Set[int] = set()
 
-    def cut(self, values: Sequence[Input], size: int, first: int,
-            prompt_name: str = "") -> Iterator[Part]:
+    def cut(self, values: Sequence[Input], size: int, most_bytes: int,
+            first: int, prompt_name: str = "") -> Iterator[Part]:
         """The parts to send; keeps the errors of what cannot be sent."""
-        for part in cut(values, size, self._wanted, first,
-                        prompt_name):
+        for part in cut(values, size, self._wanted, first, prompt_name,
+                        most_bytes):
             for place, error in part.errors.items():
                 self._take(place, error)
             if part.inputs:
@@ -140,15 +141,19 @@ class _PerInput:
             self._progress.update(1)
 
 
-def _in_limit(many: Callable[[int, int], Many], batch_size: int,
+def _in_limit(many: Callable[[int, int, int], Many], batch_size: int,
               per_input: bool = False) -> Job[None]:
     """The calls of a list. If the server takes fewer inputs in a call
-    (--max_inputs_per_request), what is not yet answered is cut again.
+    (--max_inputs_per_request), what is not yet answered is cut again, to the
+    limit that it names.
 
-    many: the calls, by their batch_size and the place of their first input.
+    many: the calls, by the most inputs and bytes of one (Cutter) and the place
+        of their first input.
     per_input: so are inputs that are too large together for a message
-        (--max_message_bytes); one that is too large alone costs only itself.
+        (--max_message_bytes), by their bytes, so that short texts still travel
+        by batch_size; one that is too large alone costs only itself.
     """
+    most_bytes = BYTES_PER_CALL
     answered = 0  # inputs that have an answer; all before the others
     failed = 0  # inputs of the call that raised
 
@@ -170,16 +175,17 @@ def _in_limit(many: Callable[[int, int], Many], batch_size: int,
 
     while True:
         try:
-            yield counted(many(batch_size, answered))
+            yield counted(many(batch_size, most_bytes, answered))
             return
         except EncoderdError as error:
-            limit = error.metadata.get("limit", "")
+            limit = named_limit(error)
             if (per_input and failed > 1 and error.reason == TOO_LARGE
                     and "request_bytes" in error.metadata):
-                batch_size = failed // 2
-            elif error.reason == TOO_MANY and (
-                    limit.isdecimal() and 0 < int(limit) < batch_size):
-                batch_size = int(limit)
+                # Two inputs or more then fit, but for what is around them; a
+                # second try halves it again.
+                most_bytes = min(most_bytes, limit or most_bytes) // 2
+            elif error.reason == TOO_MANY and 0 < limit < batch_size:
+                batch_size = limit
             else:
                 raise
 
@@ -219,9 +225,9 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
         progress.update(len(part.inputs))
 
     try:
-        yield from _in_limit(lambda size, first: Many(
+        yield from _in_limit(lambda size, most_bytes, first: Many(
             "Embed",
-            per_input.cut(values, size, first, asked_for),
+            per_input.cut(values, size, most_bytes, first, asked_for),
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
             take, per_input.refuse), batch_size, on_error == "per_input")
@@ -287,9 +293,9 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
     per_input = _PerInput(on_error, progress, keep)
     try:
         yield from _in_limit(
-            lambda size, first: Many(
-                "Encode", per_input.cut(values, size, first), make, take,
-                per_input.refuse), batch_size, on_error == "per_input")
+            lambda size, most_bytes, first: Many(
+                "Encode", per_input.cut(values, size, most_bytes, first), make,
+                take, per_input.refuse), batch_size, on_error == "per_input")
     except EncoderdError as error:
         if error.reason == TOO_LARGE and "reply_bytes" in error.metadata:
             error.remedy = "lower batch_size="
@@ -320,7 +326,7 @@ def tokenize(values: Sequence[Input], *, model: str, batch_size: int
 
     try:
         yield from _in_limit(
-            lambda size, first: Many(
+            lambda size, _, first: Many(
                 "Tokenize", cut(values, size, first=first),
                 lambda inputs: encoder_pb2.TokenizeRequest(
                     model=model, inputs=inputs), take), batch_size)

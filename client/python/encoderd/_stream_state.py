@@ -4,8 +4,9 @@ A window of requests is in flight at a time. Answers are matched by request_id
 and handed over in the list's order. A stream that breaks (server restarted,
 connection lost, DRAINING, reset by the server) is reopened, and only what was
 not answered is sent again; so is, after a pause, what a full queue refused or
-what expired in it. A request that is too large goes again in halves; of a
-single input the error is its answer. The rules are those of EmbedBulk in
+what expired in it. A request that is too large goes again in halves, or in
+parts of as many inputs as the server says that it takes; of a single input the
+error is its answer. The rules are those of EmbedBulk in
 client/cpp/bulk.cc; more is done about large requests, since grpc.aio may hide
 why a stream ended.
 
@@ -32,7 +33,7 @@ from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, after_retries,
                              from_status, is_too_large, make_error,
                              name_too_large, out_of_time)
 from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
-                             is_cursor)
+                             is_cursor, named_limit)
 from encoderd.results import Embedding
 from encoderd.v1 import encoder_pb2
 
@@ -309,8 +310,8 @@ class Bulk:
         self._trouble = None
 
     def _lessen(self, pending: _Pending, error: EncoderdError) -> None:
-        """A request that is too large goes again in halves; of a single input
-        the error is its answer."""
+        """Sends a request that is too large again as smaller ones; of a single
+        input the error is its answer."""
         del self._unanswered[pending.id]
         part = pending.part
         if len(part.inputs) == 1:
@@ -320,9 +321,14 @@ class Bulk:
             pending.results = self._answers.without_answer(part)
             return
         at = self._window.index(pending)
-        first, second = part.halves()
-        self._window[at] = self._prepare(first)
-        self._window.insert(at + 1, self._prepare(second))
+        del self._window[at]
+        most = (len(part.inputs) + 1) // 2
+        if error.reason == TOO_MANY and (
+                0 < named_limit(error) < len(part.inputs)):
+            most = named_limit(error)
+            self._cutter.take_fewer(most)
+        for place, smaller in enumerate(part.split(most), at):
+            self._window.insert(place, self._prepare(smaller))
 
     def _under_way(self) -> List[_Pending]:
         return [each for each in self._unanswered.values() if each.sent]

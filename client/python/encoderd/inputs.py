@@ -240,6 +240,12 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
             ) from None
 
 
+def named_limit(error: EncoderdError) -> int:
+    """What an error of the server's says that it takes; 0: nothing."""
+    limit = error.metadata.get("limit", "")
+    return int(limit) if limit.isdecimal() else 0
+
+
 @dataclasses.dataclass
 class Part:
     """Consecutive inputs of a list, for one request.
@@ -254,18 +260,16 @@ class Part:
     places: List[int] = dataclasses.field(default_factory=list)
     errors: Dict[int, EncoderdError] = dataclasses.field(default_factory=dict)
 
-    def halves(self) -> Tuple["Part", "Part"]:
-        """Of a part with several inputs: each has some."""
-        half = len(self.inputs) // 2
-        middle = self.places[half]  # the second's first value
-        values = middle - self.first
-        errors = self.errors.items()
-        return (Part(self.first, self.values[:values], self.inputs[:half],
-                     self.places[:half],
-                     {at: error for at, error in errors if at < middle}),
-                Part(middle, self.values[values:], self.inputs[half:],
-                     self.places[half:],
-                     {at: error for at, error in errors if at >= middle}))
+    def split(self, most: int) -> List["Part"]:
+        """Of a part with more than `most` inputs: each has at most that."""
+        firsts = [self.first, *self.places[most::most]]
+        ends = [*firsts[1:], self.first + len(self.values)]
+        return [Part(first, self.values[first - self.first:end - self.first],
+                     self.inputs[at:at + most], self.places[at:at + most],
+                     {place: error for place, error in self.errors.items()
+                      if first <= place < end})
+                for at, first, end in zip(itertools.count(0, most), firsts,
+                                          ends)]
 
     def refuse(self, error: EncoderdError) -> None:
         """Of a part with a single input: it is not sent any more."""
@@ -274,9 +278,10 @@ class Part:
 
 
 class Cutter:
-    """Cuts a list that is seen one input at a time. An input of
-    BYTES_PER_CALL or more travels alone, so that a call that is too large
-    names it.
+    """Cuts a list that is seen one input at a time. A part is full once it has
+    most_bytes, which one input may take it past; one of that size or more
+    travels alone, so that a call that is too large names it. Two or more
+    inputs thus have less than twice most_bytes.
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
@@ -285,16 +290,22 @@ class Cutter:
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False,
-                 first: int = 0, prompt_name: str = ""):
+                 first: int = 0, prompt_name: str = "",
+                 most_bytes: int = BYTES_PER_CALL):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise wrong_value(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
+        self._most_bytes = most_bytes
         self._keep_errors = keep_errors
         self._prompt_name = prompt_name
         self._part = Part(first)
         self._bytes = 0
+
+    def take_fewer(self, batch_size: int) -> None:
+        """For the inputs to come."""
+        self._batch_size = min(self._batch_size, batch_size)
 
     def add(self, value: Input) -> List[Part]:
         """The parts that are full with this input: at most that before it
@@ -311,14 +322,14 @@ class Cutter:
             size = message.ByteSize()
             if self._prompt_name:
                 check_prompted(value, place)
-            if size >= BYTES_PER_CALL:
+            if size >= self._most_bytes:
                 full.append(self.rest())
             self._part.inputs.append(message)
             self._part.places.append(place)
             self._bytes += size
         self._part.values.append(value)
-        if (len(self._part.values) == self._batch_size
-                or self._bytes >= BYTES_PER_CALL):
+        if (len(self._part.values) >= self._batch_size
+                or self._bytes >= self._most_bytes):
             full.append(self.rest())
         return [part for part in full if part is not None]
 
@@ -333,10 +344,11 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        first: int = 0, prompt_name: str = "") -> Iterator[Part]:
+        first: int = 0, prompt_name: str = "",
+        most_bytes: int = BYTES_PER_CALL) -> Iterator[Part]:
     """The parts of a list from place `first`: at most batch_size inputs in
-    each."""
-    cutter = Cutter(batch_size, keep_errors, first, prompt_name)
+    each, and as many bytes as a Cutter gives them."""
+    cutter = Cutter(batch_size, keep_errors, first, prompt_name, most_bytes)
     for value in itertools.islice(values, first, None):
         try:
             parts = cutter.add(value)

@@ -16,11 +16,11 @@ PATIENCE = 60  # seconds; a test that gets this far has failed
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
-def failure(code, reason="", pause_ms=None):
+def failure(code, reason="", pause_ms=None, **metadata):
     status = status_pb2.Status(code=code, message=f"no: {reason}")
     if reason:
         status.details.add().Pack(error_details_pb2.ErrorInfo(
-            reason=reason, domain="encoderd"))
+            reason=reason, domain="encoderd", metadata=metadata))
     if pause_ms is not None:
         info = error_details_pb2.RetryInfo()
         info.retry_delay.FromMilliseconds(pause_ms)

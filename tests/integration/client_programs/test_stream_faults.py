@@ -21,6 +21,7 @@ BOTH = pytest.mark.parametrize("work", [blocking, awaited])
 MIB = 1 << 20
 LINK = Link("127.0.0.1:1", encrypted=False)
 TOO_LARGE = failure(code_pb2.INVALID_ARGUMENT, "REQUEST_TOO_LARGE")
+TOO_MANY = failure(code_pb2.INVALID_ARGUMENT, "TOO_MANY_INPUTS", limit="3")
 
 
 def reasons(found):
@@ -91,6 +92,27 @@ def test_a_request_that_the_server_refuses_as_a_whole_goes_in_halves(work):
     assert found[5].error.message == "inputs[5] is empty"
     assert [r.index for r in found] == list(range(30))
     assert all(r.error or int(r.vector[0]) == r.index for r in found)
+
+
+@BOTH
+def test_after_a_refusal_requests_have_as_many_inputs_as_the_server_takes(
+        work):
+    def at_most_three(requests):
+        for request in requests:
+            many = len(request.inputs) > 3
+            yield refusal(request, TOO_MANY) if many else answer(request)
+
+    source = texts(100)
+    source[4] = source[11] = "\ud800"
+    with serve(Streams(at_most_three)) as service:
+        found = work(service.target, source, batch_size=8,
+                     requests_in_flight=2, on_error="per_input")
+    assert reasons(found) == {4: "INVALID_UTF8", 11: "INVALID_UTF8"}
+    assert all(r.error or int(r.vector[0]) == r.index for r in found)
+    assert [r.index for r in found] == list(range(100))
+    sizes = [len(request.inputs) for request in service.requests]
+    # The two in flight before the first answer, each refused once.
+    assert [size for size in sizes if size > 3] == [7, 7]
 
 
 @BOTH

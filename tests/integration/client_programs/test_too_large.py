@@ -11,7 +11,7 @@ import pytest
 from encoderd import _channel
 from encoderd.errors import explain, make_error
 from encoderd.v1 import encoder_pb2
-from python_service import Service, serve
+from python_service import Model, Service, serve
 
 MIB = 1 << 20
 LIMIT = 4 * MIB  # of the server's messages
@@ -130,6 +130,30 @@ def test_per_input_texts_that_are_too_large_together_are_sent_apart(work,
            "encode": lambda: np.isnan(found).any(axis=1)}[method]()
     assert list(bad) == [text == "x" * MIB for text in texts]
     assert attempts.count < 100  # it does not go down by one
+
+
+@BOTH
+@pytest.mark.parametrize("method", ["embed", "token_states"])
+def test_per_input_short_texts_after_long_ones_travel_by_batch_size(work,
+                                                                    method):
+    texts = ["x" * 30_000] * 70 + ["x"] * 640 + ["end"]
+    with serve(Model(), MIB // 2) as service:
+        found = work(service.target, method, texts, batch_size=64,
+                     on_error="per_input")
+    assert len(found.vectors if method == "embed" else found) == len(texts)
+    sizes = [len(request.inputs) for request in service.requests
+             if {len(value.text) for value in request.inputs} == {1}]
+    assert set(sizes) == {64}
+
+
+def test_per_input_one_refusal_tells_how_many_bytes_fit():
+    attempts = Attempts()
+    with serve(Model(), MIB // 16, interceptors=[attempts]) as service:
+        with encoderd.Client(service.target, calls_in_flight=1) as client:
+            found = client.embed(["x" * 10_000] * 100, on_error="per_input")
+    assert found.ok.all()
+    refused = attempts.count - len(service.requests)
+    assert 1 <= refused <= _channel.MOST_ATTEMPTS  # gRPC's, of one call
 
 
 @BOTH

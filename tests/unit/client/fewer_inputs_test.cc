@@ -1,14 +1,19 @@
 // A server that takes fewer inputs in a call than the client sends.
+#include <algorithm>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/calls.h"
 #include "client/cpp/client.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
+#include "client/cpp/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
@@ -28,29 +33,51 @@ std::vector<std::string> Texts(int count) {
   return texts;
 }
 
-TEST(SplitInHalvesTest, KeepsInputsErrorsAndOtherFields) {
+absl::Status Refusal(const std::string& reason,
+                     const std::map<std::string, std::string>& told) {
+  return FromGrpc(FakeError(grpc::StatusCode::INVALID_ARGUMENT, "less, please",
+                            reason, told),
+                  0);
+}
+
+TEST(SplitTest, KeepsInputsErrorsAndOtherFields) {
   const absl::Status bad = absl::InvalidArgumentError("bad");
-  Cut cut = {10, {0, -1, 1, -1, 2}, {{}, bad, {}, bad, {}}};
-  v1::EmbedRequest request, rest;
+  const Cut cut = {10, {0, -1, 1, -1, 2}, {{}, bad, {}, bad, {}}};
+  v1::EmbedRequest request;
   request.set_model("a");
   for (const char* text : {"zero", "two", "four"}) {
     request.add_inputs()->set_text(text);
   }
-  const Cut second = SplitInHalves(&cut, &request, &rest);
-  EXPECT_EQ(cut.first_input, 10);
-  EXPECT_THAT(cut.sent_as, ElementsAre(0, -1));
-  EXPECT_THAT(cut.errors, ElementsAre(absl::OkStatus(), bad));
-  ASSERT_EQ(request.inputs_size(), 1);
-  EXPECT_EQ(request.inputs(0).text(), "zero");
+  const auto calls = Split(cut, request, 2);
+  ASSERT_EQ(calls.size(), 3u);
+  const auto& [first, zero] = calls[0];
+  EXPECT_EQ(first.first_input, 10);
+  EXPECT_THAT(first.sent_as, ElementsAre(0, -1));
+  EXPECT_THAT(first.errors, ElementsAre(absl::OkStatus(), bad));
+  ASSERT_EQ(zero.inputs_size(), 1);
+  EXPECT_EQ(zero.inputs(0).text(), "zero");
+  const auto& [second, two] = calls[1];
   EXPECT_EQ(second.first_input, 12);
-  EXPECT_THAT(second.sent_as, ElementsAre(0, -1, 1));
-  EXPECT_THAT(second.errors,
-              ElementsAre(absl::OkStatus(), bad, absl::OkStatus()));
-  ASSERT_EQ(rest.inputs_size(), 2);
-  EXPECT_EQ(rest.inputs(0).text(), "two");
-  EXPECT_EQ(rest.inputs(1).text(), "four");
-  EXPECT_EQ(request.model(), "a");
-  EXPECT_EQ(rest.model(), "a");
+  EXPECT_THAT(second.sent_as, ElementsAre(0, -1));
+  EXPECT_THAT(second.errors, ElementsAre(absl::OkStatus(), bad));
+  ASSERT_EQ(two.inputs_size(), 1);
+  EXPECT_EQ(two.inputs(0).text(), "two");
+  const auto& [third, four] = calls[2];
+  EXPECT_EQ(third.first_input, 14);
+  EXPECT_THAT(third.sent_as, ElementsAre(0));
+  ASSERT_EQ(four.inputs_size(), 1);
+  EXPECT_EQ(four.inputs(0).text(), "four");
+  for (const auto& [part, its] : calls) EXPECT_EQ(its.model(), "a");
+}
+
+TEST(RefusalTest, HalvesACallWhereItNamesNoNumberOfInputs) {
+  for (const int inputs : {2, 3, 8, 9}) {
+    EXPECT_EQ(FewerInputs(Refusal(kTooManyInputs, {}), inputs),
+              (inputs + 1) / 2);
+    // Of tokens or bytes.
+    EXPECT_EQ(FewerInputs(Refusal(kRequestTooLarge, {{"limit", "1"}}), inputs),
+              (inputs + 1) / 2);
+  }
 }
 
 // The sizes of the calls that a cutter of calls of eight makes of nine inputs
@@ -63,10 +90,7 @@ std::vector<int> SizesAfter(const std::map<std::string, std::string>& told) {
         return left-- > 0;
       },
       nullptr, /*max_inputs=*/8, /*max_bytes=*/1 << 20, /*per_input=*/false);
-  cutter.TakeFewer(FromGrpc(FakeError(grpc::StatusCode::INVALID_ARGUMENT,
-                                      "too many", kTooManyInputs, told),
-                            0),
-                   8);
+  cutter.TakeFewer(FewerInputs(Refusal(kTooManyInputs, told), 8));
   std::vector<int> sizes;
   while (true) {
     v1::EmbedRequest request;
@@ -86,24 +110,71 @@ TEST(InputCutterTest, CutsAsManyInputsAsTheServerSaysThatItTakes) {
   }
 }
 
+TEST(SmallerCallsTest, NoMoreOfThemAreInFlightThanOfOthers) {
+  using OneCall = Call<v1::EmbedRequest, v1::EmbedResponse>;
+  std::deque<OneCall*> in_flight;
+  size_t most = 0;
+  // Ends a call each time it is asked.
+  const absl::Time end = SteadyNow() + absl::Seconds(60);
+  const std::function<bool()> stop = [&] {
+    most = std::max(most, in_flight.size());
+    if (in_flight.empty()) return SteadyNow() > end;
+    in_flight.front()->done->Notify();
+    in_flight.pop_front();
+    return false;
+  };
+  int made = 0;
+  std::vector<int64_t> finished;
+  const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
+      {/*max_in_flight=*/2, /*timeout=*/absl::Hours(2), stop},
+      [&](v1::EmbedRequest* request) {
+        Cut cut;
+        for (; made < 8; ++made) {
+          request->add_inputs()->set_text("one");
+          cut.sent_as.push_back(made);
+          cut.errors.emplace_back();
+        }
+        return cut;
+      },
+      [&](OneCall* call) {
+        if (call->request.inputs_size() == 1) {
+          in_flight.push_back(call);
+          return;
+        }
+        call->status = FakeError(grpc::StatusCode::INVALID_ARGUMENT, "one",
+                                 kTooManyInputs, {{"limit", "1"}});
+        call->done->Notify();
+      },
+      [&](const OneCall& call) {
+        finished.push_back(call.cut.first_input);
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(finished, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(most, 2u);
+}
+
 class FewerInputsTest : public ::testing::Test {
  protected:
   FewerInputsTest() { service_.SetMaxInputs(3); }
 
   std::unique_ptr<Client> Connect() {
     ClientOptions options;
-    options.texts_per_call = 8;
+    options.texts_per_call = options.texts_per_encode_call = 8;
     options.calls_in_flight = 2;
     auto client = Client::Connect(service_.target(), options);
     EXPECT_TRUE(client.ok()) << client.status();
     return *std::move(client);
   }
 
-  // How many calls, or requests of a stream, were refused.
-  int Refused() const {
-    int refused = 0;
-    for (const int size : service_.call_sizes()) refused += size > 3 ? 1 : 0;
-    return refused;
+  // Of the calls, or requests of a stream, only the two that were in flight
+  // before the first answer were refused, each once.
+  static void ExpectTwoRefused(const std::vector<int>& sizes) {
+    std::vector<int> refused;
+    for (const int size : sizes) {
+      if (size > 3) refused.push_back(size);
+    }
+    EXPECT_THAT(refused, ElementsAre(8, 8));
   }
 
   FakeEncoderService service_;
@@ -117,7 +188,33 @@ TEST_F(FewerInputsTest, AListIsSentInCallsThatTheServerTakes) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_THAT(matrix->row(i), ElementsAreArray(FakeVector(texts[i]))) << i;
   }
-  EXPECT_LE(Refused(), 2 * 3);  // of each call in flight: 8, 4 and 4
+  ExpectTwoRefused(service_.call_sizes());
+}
+
+TEST_F(FewerInputsTest, StatesAreAskedForInCallsThatTheServerTakes) {
+  const std::vector<std::string> texts = Texts(100);
+  const auto states = Connect()->Encode(texts);
+  ASSERT_TRUE(states.ok()) << states.status();
+  ASSERT_EQ(states->size(), 100u);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<float> first = (*states)[i].values;
+    first.resize(FakeEncoderService::kHiddenSize);
+    EXPECT_THAT(first,
+                ElementsAreArray(FakeVector(absl::StrCat(texts[i], "#0"))))
+        << i;
+  }
+  ExpectTwoRefused(service_.token_call_sizes());
+}
+
+TEST_F(FewerInputsTest, TokensAreAskedForInCallsThatTheServerTakes) {
+  const auto inputs = Connect()->Tokenize(Texts(100));
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  ASSERT_EQ(inputs->size(), 100u);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_THAT((*inputs)[i].tokens(),
+                ElementsAre("[CLS]", "text", absl::StrCat(i), "[SEP]"));
+  }
+  ExpectTwoRefused(service_.token_call_sizes());
 }
 
 TEST_F(FewerInputsTest, AnInputThatIsNotSentKeepsItsPlace) {
@@ -158,8 +255,23 @@ TEST_F(FewerInputsTest, AStreamIsSentInRequestsThatTheServerTakes) {
       });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(done, texts.size());
-  EXPECT_LE(Refused(), 2 * 3);
+  ExpectTwoRefused(service_.call_sizes());
   EXPECT_EQ(service_.streams(), 1);
+}
+
+TEST_F(FewerInputsTest, StatesOfAnInputThatIsNotSentKeepTheirPlace) {
+  std::vector<std::string> texts = Texts(8);
+  for (const int at : {0, 1, 6}) texts[at] = "not utf-8 \xff";
+  EncodeOptions encode;
+  encode.on_error = v1::ON_ERROR_PER_INPUT;
+  const auto states = Connect()->Encode(texts, encode);
+  ASSERT_TRUE(states.ok()) << states.status();
+  ASSERT_EQ(states->size(), 8u);
+  for (int i = 0; i < 8; ++i) {
+    const bool bad = i < 2 || i == 6;
+    EXPECT_EQ(GetReason((*states)[i].error), bad ? "INVALID_UTF8" : "") << i;
+    EXPECT_EQ((*states)[i].rows, bad ? 0 : 4) << i;
+  }
 }
 
 TEST_F(FewerInputsTest, AServerThatTakesNoneEndsTheList) {

@@ -209,36 +209,6 @@ bool FileExists(const std::string& folder, absl::string_view name) {
          errno == EACCES || FileErrorMayPass(errno);
 }
 
-bool FileErrorMayPass(int error) {
-  switch (error) {
-    case EAGAIN:
-    case ECONNABORTED:
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case EIO:
-    case ENETDOWN:
-    case ENETUNREACH:
-    case ENODEV:
-    case ENOTCONN:
-    case EREMOTEIO:
-    case ESTALE:
-    case ETIMEDOUT:
-      return true;
-    default:
-      return false;
-  }
-}
-
-absl::Status FileError(int error, absl::string_view message) {
-  if (FileErrorMayPass(error)) return absl::UnavailableError(message);
-  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
-    return absl::ResourceExhaustedError(message);
-  }
-  return absl::DataLossError(message);
-}
-
 absl::Status FolderUnavailable(const std::string& folder, int error) {
   return absl::UnavailableError(absl::StrCat(
       "folder ", Quote(folder), " cannot be read: ", std::strerror(error)));

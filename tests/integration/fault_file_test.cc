@@ -14,6 +14,8 @@
 #include "engine/io/file.h"
 #include "engine/io/write_file.h"
 #include "engine/model.h"
+#include "server/security/secrets.h"
+#include "tests/support/certificates.h"
 #include "tests/support/faults.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
@@ -24,6 +26,13 @@ namespace encoderd {
 namespace {
 
 using absl::StatusCode;
+
+// Too few descriptors and a disk that does not answer may pass; the others are
+// the file's, for which its reader has a code.
+StatusCode CodeOf(int error, StatusCode of_the_file) {
+  if (error == EMFILE) return StatusCode::kResourceExhausted;
+  return FileErrorMayPass(error) ? StatusCode::kUnavailable : of_the_file;
+}
 
 // Every single call in turn, of all that loading a model makes.
 TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
@@ -48,12 +57,7 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
         EXPECT_THAT(model, IsOk());
         continue;
       }
-      // Too few descriptors and a disk that does not answer may pass; the
-      // others are of the file.
-      const StatusCode code = error == EMFILE ? StatusCode::kResourceExhausted
-                              : FileErrorMayPass(error)
-                                  ? StatusCode::kUnavailable
-                                  : StatusCode::kDataLoss;
+      const StatusCode code = CodeOf(error, StatusCode::kDataLoss);
       EXPECT_THAT(model, IsError(code, "file '"));
       EXPECT_THAT(model, IsError(code, why));
     }
@@ -141,11 +145,56 @@ TEST_F(FaultSecretsTest, NotReadAtFirstTheyEndTheStartByTheirName) {
             ? "is empty"
             : absl::StrCat("cannot be read: ", strerror(fault.error));
     EXPECT_THAT(Server::Start(config_, nullptr).status(),
-                IsError(StatusCode::kInvalidArgument,
+                IsError(CodeOf(fault.error, StatusCode::kInvalidArgument),
                         absl::StrCat("--bearer_token_file=",
                                      config_.bearer_token_file, ": ", why)));
   }
   EXPECT_THAT(Server::Start(config_, nullptr).status(), IsOk());
+}
+
+// Each file of TLS and of tokens in turn, by its flag.
+TEST(FaultCertificatesTest, AFileOnADiskThatDoesNotAnswerMayBeReadLater) {
+  const TempFolder folder;
+  folder.Write("tokens",
+               absl::StrCat("search ", std::string(64, 'a'), " max_calls=8"));
+  SecretFiles files;
+  files.certificates = {CertificatePath("server.pem"),
+                        CertificatePath("server.key"),
+                        CertificatePath("ca.pem")};
+  files.tokens = folder.Path("tokens");
+  const auto used = Secrets::Open(files);
+  ASSERT_THAT(used, IsOk());
+  const std::string names[] = {
+      "--tls_certificate_file=" + files.certificates.certificate,
+      "--tls_key_file=" + files.certificates.key,
+      "--tls_client_ca_file=" + files.certificates.client_ca,
+      "--bearer_token_file=" + files.tokens,
+  };
+  for (const int error : {EIO, ESTALE, ETIMEDOUT}) {
+    int opened = 0;
+    for (const std::string& name : names) {
+      const Fault fault = {.error = error, .after = opened++};
+      {
+        const ScopedFault now(FaultPoint::kOpen, fault);
+        EXPECT_THAT(
+            Secrets::Open(files).status(),
+            IsError(StatusCode::kUnavailable,
+                    absl::StrCat(name, ": cannot be read: ", strerror(error))));
+      }
+      // While the server runs, what was read before stays in use.
+      const auto certificates = (*used)->certificates();
+      const auto tokens = (*used)->tokens();
+      const ScopedFault now(FaultPoint::kOpen, fault);
+      (*used)->Reload();
+      if (name == names[3]) {
+        EXPECT_TRUE((*used)->token_reloads().failing) << name;
+        EXPECT_EQ((*used)->tokens(), tokens) << name;
+      } else {
+        EXPECT_TRUE((*used)->certificate_reloads().failing) << name;
+        EXPECT_EQ((*used)->certificates(), certificates) << name;
+      }
+    }
+  }
 }
 
 // The folder's only file and what it holds.

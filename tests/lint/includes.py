@@ -70,9 +70,9 @@ RULES = [
       "engine/base/tensor.h", "engine/base/utf8.h",
       "engine/checkpoint/model_config.h",
       "engine/checkpoint/position_inspection.h",
-      "engine/device/device_words.h"),
+      "engine/device/device_words.h", "engine/io/file_error.h"),
      "the server reaches the engine only through Model, Session, Tokenizer, "
-     "their plain types, and named threads"),
+     "their plain types, named threads and errors of files"),
     ("client/", ("engine/", "server/", "tests/"), (),
      "a client knows the contract in proto/ only"),
 ]

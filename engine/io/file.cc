@@ -203,10 +203,15 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
   return content;
 }
 
-bool FileExists(const std::string& folder, absl::string_view name) {
+absl::StatusOr<bool> FileExists(const std::string& folder,
+                                absl::string_view name) {
   struct stat info;
-  return ::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0 ||
-         errno == EACCES || FileErrorMayPass(errno);
+  if (::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0) return true;
+  const int error = errno;
+  if (error == EACCES || error == ENOMEM || FileErrorMayPass(error)) {
+    return OpenFailed(folder, name, error);
+  }
+  return false;
 }
 
 absl::Status FolderUnavailable(const std::string& folder, int error) {

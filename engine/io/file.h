@@ -59,9 +59,10 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
                                           absl::string_view name,
                                           int64_t max_bytes);
 
-// True if folder/name exists, of any type, or if that cannot be seen for lack
-// of rights or for a cause that may pass: opening it then says so.
-bool FileExists(const std::string& folder, absl::string_view name);
+// Whether folder/name exists, of any type. Errors, if that cannot be seen:
+// PERMISSION_DENIED, UNAVAILABLE and RESOURCE_EXHAUSTED, as of File::Open.
+absl::StatusOr<bool> FileExists(const std::string& folder,
+                                absl::string_view name);
 
 // UNAVAILABLE: `folder` cannot be read for `error`, which may pass.
 absl::Status FolderUnavailable(const std::string& folder, int error);

@@ -1,5 +1,6 @@
 // Files that cannot be opened, read, written or replaced: each failure names
 // the file, and what was there before stays.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -26,6 +27,7 @@ namespace encoderd {
 namespace {
 
 using absl::StatusCode;
+using ::testing::AnyOf;
 
 // Too few descriptors and a disk that does not answer may pass; the others are
 // the file's, for which its reader has a code.
@@ -63,6 +65,66 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
     }
     EXPECT_GT(after, 5);  // configuration, pooling, vocabulary, weights
   }
+}
+
+// Nor is it for missing: an optional file that was not seen may be there, and
+// one that would be refused may not.
+TEST(FaultFileTest, AModelWhoseFilesCannotBeLookedUpMayBeReadLater) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  for (const int error : {EIO, ESTALE}) {
+    int after = 0;
+    for (bool struck = true; struck; ++after) {
+      SCOPED_TRACE(absl::StrCat(strerror(error), ", call ", after));
+      const ScopedFault fault(
+          FaultPoint::kLookUp,
+          {.error = error, .after = after, .may_miss = true});
+      const auto model = Model::Load(folder.path(), {.device = "cpu"});
+      struck = fault.struck() > 0;
+      if (!struck) {
+        EXPECT_THAT(model, IsOk());
+        continue;
+      }
+      EXPECT_THAT(model, IsError(StatusCode::kUnavailable, strerror(error)));
+      EXPECT_THAT(
+          model,
+          AnyOf(IsError(StatusCode::kUnavailable, "file '"),
+                IsError(StatusCode::kUnavailable,
+                        absl::StrCat("folder '", folder.path(), "' cannot"))));
+    }
+    EXPECT_GT(after, 10);  // the folder, and what is or may be in it
+  }
+}
+
+TEST(FaultFileTest, OnlyWhatTheSystemSaysIsMissingIsMissing) {
+  const TempFolder folder;
+  folder.Write("file", "content");
+  const auto look_up = [&](int error) {
+    const ScopedFault fault(FaultPoint::kLookUp, {.error = error});
+    return FileExists(folder.path(), "file");
+  };
+  // Of the two look-ups of an opening, the folder's and the file's.
+  const auto open = [&](int error, int after) {
+    const ScopedFault fault(FaultPoint::kLookUp,
+                            {.error = error, .after = after});
+    return ReadWholeFile(folder.path(), "file", 100).status();
+  };
+  for (const int error : {ENOENT, ENOTDIR}) {
+    EXPECT_FALSE(look_up(error).value());
+  }
+  EXPECT_THAT(open(ENOENT, 0), IsError(StatusCode::kNotFound, "no folder '"));
+  EXPECT_THAT(open(ENOENT, 1), IsError(StatusCode::kNotFound, "no file '"));
+  for (const int error : {EIO, ESTALE, ETIMEDOUT}) {
+    EXPECT_THAT(look_up(error),
+                IsError(StatusCode::kUnavailable,
+                        absl::StrCat("file 'file' cannot be opened: ",
+                                     strerror(error))));
+    EXPECT_THAT(open(error, 0), IsError(StatusCode::kUnavailable, "folder '"));
+    EXPECT_THAT(open(error, 1), IsError(StatusCode::kUnavailable, "file '"));
+  }
+  EXPECT_THAT(look_up(ENOMEM),
+              IsError(StatusCode::kResourceExhausted, "file 'file'"));
+  EXPECT_TRUE(FileExists(folder.path(), "file").value());
 }
 
 // What it says of processors and their quota.

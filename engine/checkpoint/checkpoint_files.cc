@@ -32,9 +32,10 @@ constexpr const char* kOtherWeights[] = {
 absl::Status NoWeights(const std::string& folder,
                        const std::string& subfolder) {
   for (const char* name : kOtherWeights) {
-    if (!FileExists(folder, JoinName(subfolder, name))) continue;
+    if (!FileExists(folder, JoinName(subfolder, name)).value_or(false))
+      continue;
     const char* const command =
-        FileExists(folder, "modules.json")
+        FileExists(folder, "modules.json").value_or(false)
             ? "from sentence_transformers import SentenceTransformer; "
               "SentenceTransformer('FOLDER').save('NEW')"
             : "from transformers import AutoModel, AutoTokenizer; "
@@ -59,10 +60,14 @@ absl::Status NoWeights(const std::string& folder,
 absl::StatusOr<CheckpointFiles> CheckpointFiles::Open(
     const std::string& folder, const std::string& subfolder) {
   CheckpointFiles files;
-  if (!FileExists(folder, JoinName(subfolder, kSingle))) {
-    if (!FileExists(folder, JoinName(subfolder, kIndex))) {
-      return NoWeights(folder, subfolder);
-    }
+  const absl::StatusOr<bool> single =
+      FileExists(folder, JoinName(subfolder, kSingle));
+  if (!single.ok()) return single.status();
+  if (!*single) {
+    const absl::StatusOr<bool> index =
+        FileExists(folder, JoinName(subfolder, kIndex));
+    if (!index.ok()) return index.status();
+    if (!*index) return NoWeights(folder, subfolder);
     const absl::Status status = files.OpenSharded(folder, subfolder);
     if (!status.ok()) return status;
     return files;

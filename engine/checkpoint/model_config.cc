@@ -270,7 +270,9 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
 
   const std::string adapter =
       JoinName(config.transformer_folder, "adapter_config.json");
-  if (FileExists(folder, adapter)) {
+  const absl::StatusOr<bool> has_adapter = FileExists(folder, adapter);
+  if (!has_adapter.ok()) return has_adapter.status();
+  if (*has_adapter) {
     return absl::UnimplementedError(
         absl::StrCat(adapter,
                      ": adapters are not supported; merge the adapter into the "
@@ -292,17 +294,18 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   if (status.ok()) status = ReadPositionScheme(settings, &config);
   if (status.ok()) status = ReadSizes(settings, &config);
   if (!status.ok()) return status;
-  const bool has_modules = HasModules(folder);
-  if (!has_modules) status = WarnOfHead(fields, &config);
+  const absl::StatusOr<bool> has_modules = HasModules(folder);
+  if (!has_modules.ok()) return has_modules.status();
+  if (!*has_modules) status = WarnOfHead(fields, &config);
   if (!status.ok()) return status;
   const absl::StatusOr<TransformerSettings> transformer =
-      has_modules ? ReadTransformerSettings(folder, config.transformer_folder)
-                  : TransformerSettings();
+      *has_modules ? ReadTransformerSettings(folder, config.transformer_folder)
+                   : TransformerSettings();
   if (!transformer.ok()) return transformer.status();
   config.lowercase = transformer->lowercase;
   status = SetMaxLen(folder, *transformer, max_len_flag, &config);
   if (!status.ok()) return status;
-  if (has_modules && !transformer->found) {
+  if (*has_modules && !transformer->found) {
     config.warnings.push_back(absl::StrCat(
         "there is modules.json, but no sentence_bert_config.json, which "
         "usually sets how long a text may be: max_len is ",

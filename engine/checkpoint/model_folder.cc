@@ -63,12 +63,14 @@ absl::Status CheckModelFolder(const std::string& folder) {
         Quote(folder), " is a file; give the folder that holds it: ",
         Quote(parent.empty() ? "." : parent)));
   }
-  if (FileExists(folder, "config.json") || FileExists(folder, "modules.json")) {
-    return absl::OkStatus();
+  for (const char* name : {"config.json", "modules.json"}) {
+    const absl::StatusOr<bool> exists = FileExists(folder, name);
+    if (!exists.ok()) return exists.status();
+    if (*exists) return absl::OkStatus();
   }
   const std::string start =
       absl::StrCat("no config.json in the folder ", Quote(folder), "; ");
-  if (FileExists(folder, "snapshots")) {
+  if (FileExists(folder, "snapshots").value_or(false)) {
     return absl::NotFoundError(absl::StrCat(
         start,
         "it is a cache of the Hugging Face Hub: give a folder of its "

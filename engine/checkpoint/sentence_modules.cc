@@ -235,7 +235,7 @@ std::string JoinName(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : absl::StrCat(folder, "/", name);
 }
 
-bool HasModules(const std::string& folder) {
+absl::StatusOr<bool> HasModules(const std::string& folder) {
   return FileExists(folder, kModules);
 }
 
@@ -244,7 +244,9 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   *pooling_width = 0;
   absl::Status status = ReadPrompts(folder, config);
   if (!status.ok()) return status;
-  if (!HasModules(folder)) {
+  const absl::StatusOr<bool> has_modules = HasModules(folder);
+  if (!has_modules.ok()) return has_modules.status();
+  if (!*has_modules) {
     config->warnings.push_back(
         "no modules.json: vectors are the unnormalized mean of the token "
         "states, and prompts and sentence_bert_config.json are ignored, as in "

@@ -20,8 +20,8 @@ namespace encoderd {
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
                                  int64_t* pooling_width);
 
-// Whether there is a modules.json.
-bool HasModules(const std::string& folder);
+// Whether there is a modules.json; errors of FileExists.
+absl::StatusOr<bool> HasModules(const std::string& folder);
 
 // "a/b", or "b" when `folder` is empty: names below the model folder.
 std::string JoinName(const std::string& folder, const std::string& name);

@@ -157,7 +157,9 @@ absl::StatusOr<TransformerSettings> ReadTransformerSettings(
                            "albert", "xlm-roberta", "xlnet"}) {
     const std::string name = JoinName(
         transformer_folder, absl::StrCat("sentence_", kind, "_config.json"));
-    if (!FileExists(folder, name)) continue;
+    const absl::StatusOr<bool> exists = FileExists(folder, name);
+    if (!exists.ok()) return exists.status();
+    if (!*exists) continue;
     const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmallJson);
     if (!json.ok()) return json.status();
     if (json->empty()) continue;  // as if it were not there

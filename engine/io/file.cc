@@ -203,40 +203,15 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
   return content;
 }
 
-bool FileExists(const std::string& folder, absl::string_view name) {
+absl::StatusOr<bool> FileExists(const std::string& folder,
+                                absl::string_view name) {
   struct stat info;
-  return ::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0 ||
-         errno == EACCES || FileErrorMayPass(errno);
-}
-
-bool FileErrorMayPass(int error) {
-  switch (error) {
-    case EAGAIN:
-    case ECONNABORTED:
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case EIO:
-    case ENETDOWN:
-    case ENETUNREACH:
-    case ENODEV:
-    case ENOTCONN:
-    case EREMOTEIO:
-    case ESTALE:
-    case ETIMEDOUT:
-      return true;
-    default:
-      return false;
+  if (::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0) return true;
+  const int error = errno;
+  if (error == EACCES || error == ENOMEM || FileErrorMayPass(error)) {
+    return OpenFailed(folder, name, error);
   }
-}
-
-absl::Status FileError(int error, absl::string_view message) {
-  if (FileErrorMayPass(error)) return absl::UnavailableError(message);
-  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
-    return absl::ResourceExhaustedError(message);
-  }
-  return absl::DataLossError(message);
+  return false;
 }
 
 absl::Status FolderUnavailable(const std::string& folder, int error) {

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/io/file_error.h"
 
 namespace encoderd {
 
@@ -58,18 +59,10 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
                                           absl::string_view name,
                                           int64_t max_bytes);
 
-// True if folder/name exists, of any type, or if that cannot be seen for lack
-// of rights or for a cause that may pass: opening it then says so.
-bool FileExists(const std::string& folder, absl::string_view name);
-
-// Whether what failed with `error`, an errno of a file, may succeed later: the
-// disk or the network file system does not answer, or a server of files was
-// replaced.
-bool FileErrorMayPass(int error);
-
-// UNAVAILABLE if `error`, an errno, may pass, RESOURCE_EXHAUSTED for lack of
-// memory or descriptors, else DATA_LOSS.
-absl::Status FileError(int error, absl::string_view message);
+// Whether folder/name exists, of any type. Errors, if that cannot be seen:
+// PERMISSION_DENIED, UNAVAILABLE and RESOURCE_EXHAUSTED, as of File::Open.
+absl::StatusOr<bool> FileExists(const std::string& folder,
+                                absl::string_view name);
 
 // UNAVAILABLE: `folder` cannot be read for `error`, which may pass.
 absl::Status FolderUnavailable(const std::string& folder, int error);

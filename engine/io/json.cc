@@ -136,7 +136,9 @@ absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
 absl::StatusOr<Json> ReadOptionalJsonObject(const std::string& folder,
                                             absl::string_view name,
                                             const JsonLimits& limits) {
-  if (!FileExists(folder, name)) return Json::object();
+  const absl::StatusOr<bool> exists = FileExists(folder, name);
+  if (!exists.ok()) return exists.status();
+  if (!*exists) return Json::object();
   return ReadJsonObject(folder, name, limits);
 }
 

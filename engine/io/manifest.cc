@@ -95,7 +95,9 @@ absl::Status CheckAllListed(const std::string& folder,
 }  // namespace
 
 absl::StatusOr<int64_t> CheckManifest(const std::string& folder) {
-  if (!FileExists(folder, kManifestName)) return 0;
+  const absl::StatusOr<bool> exists = FileExists(folder, kManifestName);
+  if (!exists.ok()) return exists.status();
+  if (!*exists) return 0;
   absl::StatusOr<std::string> text =
       ReadWholeFile(folder, kManifestName, kMaxManifestBytes);
   if (!text.ok()) return text.status();

@@ -1,11 +1,17 @@
 #include "server/api/publish.h"
 
 #include "engine/base/error.h"
+#include "engine/base/steady_time.h"
 #include "server/base/log.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/reasons.h"
 
 namespace encoderd {
+namespace {
+
+CountingLogLimit g_limit(kFaultLinesAtOnce, kFaultLineInterval);
+
+}  // namespace
 
 std::string ReasonOf(const absl::Status& status) {
   const auto detail = GetErrorDetail(status);
@@ -28,16 +34,25 @@ absl::Status Publish(const absl::Status& status) {
   const bool fault = status.code() == absl::StatusCode::kInternal ||
                      status.code() == absl::StatusCode::kUnknown;
   if (named && !fault) return status;
+  const std::optional<int64_t> left_out = g_limit.Allows(SteadyNow());
   if (named && detail->metadata.count("error_id") != 0) {
-    Log(LogLevel::kError, "call_failed",
-        LogFields()
-            .Add("error_id", detail->metadata.at("error_id"))
-            .Add("reason", detail->reason));
+    if (left_out.has_value()) {
+      Log(LogLevel::kError, "call_failed",
+          LogFields()
+              .Add("error_id", detail->metadata.at("error_id"))
+              .Add("reason", detail->reason)
+              .AddLeftOut(*left_out));
+    }
     return status;
   }
   const std::string id = NewErrorId();
-  Log(LogLevel::kError, "internal_error",
-      LogFields().Add("error_id", id).Add("status", status.ToString()));
+  if (left_out.has_value()) {
+    Log(LogLevel::kError, "internal_error",
+        LogFields()
+            .Add("error_id", id)
+            .Add("status", status.ToString())
+            .AddLeftOut(*left_out));
+  }
   return InternalFaultError(id);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -159,6 +160,10 @@ LogFields& LogFields::Add(absl::string_view key, const absl::AlphaNum& value) {
   return *this;
 }
 
+LogFields& LogFields::AddLeftOut(int64_t lines) {
+  return lines > 0 ? Add("left_out", lines) : *this;
+}
+
 LogFields& LogFields::Append(absl::string_view pairs) {
   if (!text_.empty() && !pairs.empty()) text_ += ' ';
   absl::StrAppend(&text_, pairs);
@@ -186,6 +191,13 @@ bool LogLimit::Allows(absl::Time now) {
   if (used_until_ + interval_ > now) return false;
   used_until_ += interval_;
   return true;
+}
+
+std::optional<int64_t> CountingLogLimit::Allows(absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  if (limit_.Allows(now)) return std::exchange(left_out_, 0);
+  ++left_out_;
+  return std::nullopt;
 }
 
 }  // namespace encoderd

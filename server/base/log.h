@@ -18,10 +18,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace encoderd {
@@ -30,6 +33,8 @@ namespace encoderd {
 class LogFields {
  public:
   LogFields& Add(absl::string_view key, const absl::AlphaNum& value);
+  // left_out=LINES, unless it is 0.
+  LogFields& AddLeftOut(int64_t lines);
   // Pairs from another LogFields::text().
   LogFields& Append(absl::string_view pairs);
   const std::string& text() const { return text_; }
@@ -63,6 +68,26 @@ class LogLimit {
   const absl::Duration interval_;
   absl::Time used_until_ = absl::InfinitePast();  // each line uses an interval
 };
+
+// As LogLimit, and the lines that it leaves out are counted. Thread-safe.
+class CountingLogLimit {
+ public:
+  CountingLogLimit(int burst, absl::Duration interval)
+      : limit_(burst, interval) {}
+  // Empty: leave the line out. Otherwise write it, with the number of those
+  // that were left out since the last one (AddLeftOut).
+  std::optional<int64_t> Allows(absl::Time now);
+
+ private:
+  absl::Mutex mu_{absl::kConstInit};
+  LogLimit limit_ ABSL_GUARDED_BY(mu_);
+  int64_t left_out_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The rate for lines about calls that failed by the server's fault, which
+// calls can cause.
+inline constexpr int kFaultLinesAtOnce = 100;
+inline constexpr absl::Duration kFaultLineInterval = absl::Milliseconds(100);
 
 }  // namespace encoderd
 

@@ -1,12 +1,19 @@
 #include "server/observe/pipeline_reporter.h"
 
-#include "server/base/log.h"
+#include "engine/base/steady_time.h"
 
 namespace encoderd {
 
 void PipelineReporter::DeviceFault(bool lost, const absl::Status& status) {
-  Log(LogLevel::kError, lost ? "device_lost" : "device_fault",
-      LogFields().Add("model", model_).Add("status", status.ToString()));
+  const std::optional<int64_t> left_out =
+      lost ? 0 : faults_logged_.Allows(SteadyNow());
+  if (left_out.has_value()) {
+    Log(LogLevel::kError, lost ? "device_lost" : "device_fault",
+        LogFields()
+            .Add("model", model_)
+            .Add("status", status.ToString())
+            .AddLeftOut(*left_out));
+  }
   if (lost) on_device_lost_();
 }
 

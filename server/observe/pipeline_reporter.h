@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "server/base/log.h"
 #include "server/observe/metrics.h"
 #include "server/pipeline/request.h"
 
@@ -42,6 +43,7 @@ class PipelineReporter final : public PipelineObserver {
   ModelMetrics* const metrics_;
   const std::string model_;
   const std::function<void()> on_device_lost_;
+  CountingLogLimit faults_logged_{kFaultLinesAtOnce, kFaultLineInterval};
 };
 
 }  // namespace encoderd

@@ -4,11 +4,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/steady_time.h"
 #include "grpc/support/log.h"
@@ -19,9 +17,7 @@ namespace {
 
 constexpr size_t kMaxMessage = 512;  // bytes
 
-absl::Mutex g_mu(absl::kConstInit);
-LogLimit g_limit ABSL_GUARDED_BY(g_mu){20, absl::Milliseconds(500)};
-int64_t g_left_out ABSL_GUARDED_BY(g_mu) = 0;
+CountingLogLimit g_limit(20, absl::Milliseconds(500));
 
 // gRPC also reports callers' mistakes as errors: none of them is the server's.
 LogLevel LevelOf(gpr_log_severity severity) {
@@ -49,23 +45,16 @@ std::array<std::atomic<int64_t>, kNumTlsFaults> g_handshakes_failed{};
 void WriteLine(gpr_log_func_args* args) {
   const auto fault = TlsFaultOf(args->message);
   if (fault.has_value()) ++g_handshakes_failed[static_cast<int>(*fault)];
-  int64_t left_out = 0;
-  {
-    absl::MutexLock lock(&g_mu);
-    if (!g_limit.Allows(SteadyNow())) {
-      ++g_left_out;
-      return;
-    }
-    left_out = g_left_out;
-    g_left_out = 0;
-  }
+  const std::optional<int64_t> left_out = g_limit.Allows(SteadyNow());
+  if (!left_out.has_value()) return;
   absl::string_view file = args->file;
   file.remove_prefix(file.rfind('/') + 1);  // npos + 1 is 0
-  LogFields fields;
-  fields.Add("at", absl::StrCat(file, ":", args->line))
-      .Add("message", absl::string_view(args->message).substr(0, kMaxMessage));
-  if (left_out > 0) fields.Add("left_out", left_out);
-  Log(LevelOf(args->severity), "grpc", fields);
+  Log(LevelOf(args->severity), "grpc",
+      LogFields()
+          .Add("at", absl::StrCat(file, ":", args->line))
+          .Add("message",
+               absl::string_view(args->message).substr(0, kMaxMessage))
+          .AddLeftOut(*left_out));
 }
 
 }  // namespace

@@ -31,10 +31,10 @@ struct Certificates {
   std::shared_ptr<SSL_CTX> context;
 };
 
-// INVALID_ARGUMENT "FLAG=PATH: why": unreadable, not PEM, a key that is not the
-// certificate's or has a password, a certificate that has expired at `now`, is
-// not valid yet, is not for servers or does not work in a handshake, client
-// CAs of which one is not a CA or none is valid at `now`.
+// Errors of ReadSecretFile; INVALID_ARGUMENT "FLAG=PATH: why": not PEM, a key
+// that is not the certificate's or has a password, a certificate that has
+// expired at `now`, is not valid yet, is not for servers or does not work in a
+// handshake, client CAs of which one is not a CA or none is valid at `now`.
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     const CertificateFiles& files, absl::Time now);
 

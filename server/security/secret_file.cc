@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "engine/io/file_error.h"
 
 namespace encoderd {
 namespace {
@@ -17,8 +18,12 @@ absl::Status Bad(const std::string& name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", why));
 }
 
-absl::Status Unreadable(const std::string& name) {
-  return Bad(name, absl::StrCat("cannot be read: ", std::strerror(errno)));
+// The file's fault, unless FileError knows a cause that may pass.
+absl::Status Unreadable(const std::string& name, int error) {
+  const absl::Status bad =
+      Bad(name, absl::StrCat("cannot be read: ", std::strerror(error)));
+  const absl::Status status = FileError(error, bad.message());
+  return absl::IsDataLoss(status) ? bad : status;
 }
 
 }  // namespace
@@ -28,17 +33,17 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
   const std::string name = absl::StrCat(flag, "=", path);
   // Otherwise a FIFO without a writer would hang.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Unreadable(name);
+  if (fd < 0) return Unreadable(name, errno);
   const absl::Cleanup closes = [fd] { close(fd); };
   struct stat info = {};
-  if (fstat(fd, &info) != 0) return Unreadable(name);
+  if (fstat(fd, &info) != 0) return Unreadable(name, errno);
   if (!S_ISREG(info.st_mode)) return Bad(name, "is not a regular file");
   std::string bytes(kMaxSecretBytes + 1, '\0');
   size_t size = 0;
   while (size < bytes.size()) {
     const ssize_t count = read(fd, bytes.data() + size, bytes.size() - size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Unreadable(name);
+    if (count < 0) return Unreadable(name, errno);
     if (count == 0) break;
     size += static_cast<size_t>(count);
   }

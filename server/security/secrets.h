@@ -28,7 +28,8 @@ struct SecretFiles {
 
 class Secrets {
  public:
-  // INVALID_ARGUMENT names the flag, the file and the fault.
+  // INVALID_ARGUMENT names the flag, the file and the fault; so do UNAVAILABLE
+  // and RESOURCE_EXHAUSTED, as ReadSecretFile has them.
   static absl::StatusOr<std::unique_ptr<Secrets>> Open(
       const SecretFiles& files);
   ~Secrets();

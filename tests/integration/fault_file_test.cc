@@ -1,5 +1,6 @@
 // Files that cannot be opened, read, written or replaced: each failure names
 // the file, and what was there before stays.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -14,6 +15,8 @@
 #include "engine/io/file.h"
 #include "engine/io/write_file.h"
 #include "engine/model.h"
+#include "server/security/secrets.h"
+#include "tests/support/certificates.h"
 #include "tests/support/faults.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
@@ -24,6 +27,14 @@ namespace encoderd {
 namespace {
 
 using absl::StatusCode;
+using ::testing::AnyOf;
+
+// Too few descriptors and a disk that does not answer may pass; the others are
+// the file's, for which its reader has a code.
+StatusCode CodeOf(int error, StatusCode of_the_file) {
+  if (error == EMFILE) return StatusCode::kResourceExhausted;
+  return FileErrorMayPass(error) ? StatusCode::kUnavailable : of_the_file;
+}
 
 // Every single call in turn, of all that loading a model makes.
 TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
@@ -48,17 +59,72 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
         EXPECT_THAT(model, IsOk());
         continue;
       }
-      // Too few descriptors and a disk that does not answer may pass; the
-      // others are of the file.
-      const StatusCode code = error == EMFILE ? StatusCode::kResourceExhausted
-                              : FileErrorMayPass(error)
-                                  ? StatusCode::kUnavailable
-                                  : StatusCode::kDataLoss;
+      const StatusCode code = CodeOf(error, StatusCode::kDataLoss);
       EXPECT_THAT(model, IsError(code, "file '"));
       EXPECT_THAT(model, IsError(code, why));
     }
     EXPECT_GT(after, 5);  // configuration, pooling, vocabulary, weights
   }
+}
+
+// Nor is it for missing: an optional file that was not seen may be there, and
+// one that would be refused may not.
+TEST(FaultFileTest, AModelWhoseFilesCannotBeLookedUpMayBeReadLater) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  for (const int error : {EIO, ESTALE}) {
+    int after = 0;
+    for (bool struck = true; struck; ++after) {
+      SCOPED_TRACE(absl::StrCat(strerror(error), ", call ", after));
+      const ScopedFault fault(
+          FaultPoint::kLookUp,
+          {.error = error, .after = after, .may_miss = true});
+      const auto model = Model::Load(folder.path(), {.device = "cpu"});
+      struck = fault.struck() > 0;
+      if (!struck) {
+        EXPECT_THAT(model, IsOk());
+        continue;
+      }
+      EXPECT_THAT(model, IsError(StatusCode::kUnavailable, strerror(error)));
+      EXPECT_THAT(
+          model,
+          AnyOf(IsError(StatusCode::kUnavailable, "file '"),
+                IsError(StatusCode::kUnavailable,
+                        absl::StrCat("folder '", folder.path(), "' cannot"))));
+    }
+    EXPECT_GT(after, 10);  // the folder, and what is or may be in it
+  }
+}
+
+TEST(FaultFileTest, OnlyWhatTheSystemSaysIsMissingIsMissing) {
+  const TempFolder folder;
+  folder.Write("file", "content");
+  const auto look_up = [&](int error) {
+    const ScopedFault fault(FaultPoint::kLookUp, {.error = error});
+    return FileExists(folder.path(), "file");
+  };
+  // Of the two look-ups of an opening, the folder's and the file's.
+  const auto open = [&](int error, int after) {
+    const ScopedFault fault(FaultPoint::kLookUp,
+                            {.error = error, .after = after});
+    return ReadWholeFile(folder.path(), "file", 100).status();
+  };
+  for (const int error : {ENOENT, ENOTDIR}) {
+    EXPECT_FALSE(look_up(error).value());
+  }
+  EXPECT_THAT(open(ENOENT, 0), IsError(StatusCode::kNotFound, "no folder '"));
+  EXPECT_THAT(open(ENOENT, 1), IsError(StatusCode::kNotFound, "no file '"));
+  for (const int error : {EIO, ESTALE, ETIMEDOUT}) {
+    EXPECT_THAT(look_up(error),
+                IsError(StatusCode::kUnavailable,
+                        absl::StrCat("file 'file' cannot be opened: ",
+                                     strerror(error))));
+    EXPECT_THAT(open(error, 0), IsError(StatusCode::kUnavailable, "folder '"));
+    EXPECT_THAT(open(error, 1), IsError(StatusCode::kUnavailable, "file '"));
+  }
+  EXPECT_THAT(look_up(ENOMEM),
+              IsError(StatusCode::kResourceExhausted, "file 'file'"));
+  EXPECT_TRUE(FileExists(folder.path(), "file").value());
 }
 
 // What it says of processors and their quota.
@@ -141,11 +207,56 @@ TEST_F(FaultSecretsTest, NotReadAtFirstTheyEndTheStartByTheirName) {
             ? "is empty"
             : absl::StrCat("cannot be read: ", strerror(fault.error));
     EXPECT_THAT(Server::Start(config_, nullptr).status(),
-                IsError(StatusCode::kInvalidArgument,
+                IsError(CodeOf(fault.error, StatusCode::kInvalidArgument),
                         absl::StrCat("--bearer_token_file=",
                                      config_.bearer_token_file, ": ", why)));
   }
   EXPECT_THAT(Server::Start(config_, nullptr).status(), IsOk());
+}
+
+// Each file of TLS and of tokens in turn, by its flag.
+TEST(FaultCertificatesTest, AFileOnADiskThatDoesNotAnswerMayBeReadLater) {
+  const TempFolder folder;
+  folder.Write("tokens",
+               absl::StrCat("search ", std::string(64, 'a'), " max_calls=8"));
+  SecretFiles files;
+  files.certificates = {CertificatePath("server.pem"),
+                        CertificatePath("server.key"),
+                        CertificatePath("ca.pem")};
+  files.tokens = folder.Path("tokens");
+  const auto used = Secrets::Open(files);
+  ASSERT_THAT(used, IsOk());
+  const std::string names[] = {
+      "--tls_certificate_file=" + files.certificates.certificate,
+      "--tls_key_file=" + files.certificates.key,
+      "--tls_client_ca_file=" + files.certificates.client_ca,
+      "--bearer_token_file=" + files.tokens,
+  };
+  for (const int error : {EIO, ESTALE, ETIMEDOUT}) {
+    int opened = 0;
+    for (const std::string& name : names) {
+      const Fault fault = {.error = error, .after = opened++};
+      {
+        const ScopedFault now(FaultPoint::kOpen, fault);
+        EXPECT_THAT(
+            Secrets::Open(files).status(),
+            IsError(StatusCode::kUnavailable,
+                    absl::StrCat(name, ": cannot be read: ", strerror(error))));
+      }
+      // While the server runs, what was read before stays in use.
+      const auto certificates = (*used)->certificates();
+      const auto tokens = (*used)->tokens();
+      const ScopedFault now(FaultPoint::kOpen, fault);
+      (*used)->Reload();
+      if (name == names[3]) {
+        EXPECT_TRUE((*used)->token_reloads().failing) << name;
+        EXPECT_EQ((*used)->tokens(), tokens) << name;
+      } else {
+        EXPECT_TRUE((*used)->certificate_reloads().failing) << name;
+        EXPECT_EQ((*used)->certificates(), certificates) << name;
+      }
+    }
+  }
 }
 
 // The folder's only file and what it holds.

@@ -43,11 +43,15 @@ TEST(ProcessLogTest, ALogThatNobodyReadsHoldsNobodyUp) {
   const auto lost = [&] {
     return served.Sample("encoderd_log_lines_lost_total");
   };
-  // "throw" is logged; a pipe takes some hundred such lines.
+  // A HUP is logged; a pipe takes some hundred such lines.
   for (int i = 0; i < 5000 && lost() == 0; ++i) {
-    EXPECT_FALSE(served.Embed("throw").ok());
+    served.process.Signal(SIGHUP);
+    EXPECT_TRUE(served.Embed("x").ok());
   }
   EXPECT_GT(lost(), 0);
+  // "throw" is logged by the call's thread.
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(served.Embed("throw").ok());
+  EXPECT_GT(lost(), 3);
   EXPECT_TRUE(served.Embed("x").ok());
 }
 

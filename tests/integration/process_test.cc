@@ -148,6 +148,19 @@ TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
   EXPECT_THAT(process.log(), HasSubstr("this host has no such address"));
 }
 
+TEST(ProcessTest, ASecretOnADiskThatDoesNotAnswerMayBeReadAtTheNextStart) {
+  // Nothing is at the address 0: reading from it there is EIO.
+  const std::string flag = "--bearer_token_file=/proc/self/mem";
+  Process process(Arguments("load_ms:0", {flag}));
+  EXPECT_EQ(process.Wait(), kExitTryAgain);
+  EXPECT_THAT(process.log(),
+              HasSubstr(absl::StrCat("event=start_failed code=UNAVAILABLE "
+                                     "message=\"",
+                                     flag, ": cannot be read: Input/output ")));
+  Process missing(Arguments("load_ms:0", {"--bearer_token_file=/none"}));
+  EXPECT_EQ(missing.Wait(), kExitStartFailed);
+}
+
 TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
   // No load balancer is waited for: the device computes nothing any more.
   Served served("lost_after_batches:2", {"--drain_delay=1h"});

@@ -64,16 +64,18 @@ RULES = [
      "the server does not know its clients"),
     ("server/", ("engine/",),
      ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
-      "engine/base/batch.h", "engine/base/catch_all.h", "engine/base/cgroup.h", "engine/base/error.h",
-      "engine/base/pauses.h", "engine/base/pooling.h", "engine/base/quantize.h",
+      "engine/base/batch.h", "engine/base/catch_all.h", "engine/base/cgroup.h",
+      "engine/base/error.h", "engine/base/pauses.h", "engine/base/pooling.h",
+      "engine/base/quantize.h",
       "engine/base/reasons.h", "engine/base/start_thread.h",
       "engine/base/steady_time.h", "engine/base/tensor.h",
       "engine/base/utf8.h",
       "engine/checkpoint/model_config.h",
       "engine/checkpoint/position_inspection.h",
-      "engine/device/device_words.h"),
+      "engine/device/device_words.h", "engine/io/file_error.h"),
      "the server reaches the engine only through Model, Session, Tokenizer, "
-     "their plain types, named threads, and limits of control groups"),
+     "their plain types, named threads, limits of control groups, and errors "
+     "of files"),
     ("client/", ("engine/", "server/", "tests/"), (),
      "a client knows the contract in proto/ only"),
 ]

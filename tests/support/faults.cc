@@ -115,10 +115,11 @@ class Next {
 
 const char* NameOf(FaultPoint point) {
   constexpr std::array<const char*, kPoints> kNames = {
-      "allocation", "thread",  "open",   "stat",    "read",      "read at",
-      "write",      "sync",    "rename", "folder",  "lock",      "socket",
-      "bind",       "listen",  "name",   "accept",  "duplicate", "receive",
-      "send",       "watcher", "watch",  "wake-up", "signals",   "device"};
+      "allocation", "thread",  "open",      "stat",    "look-up",
+      "read",       "read at", "write",     "sync",    "rename",
+      "folder",     "lock",    "socket",    "bind",    "listen",
+      "name",       "accept",  "duplicate", "receive", "send",
+      "watcher",    "watch",   "wake-up",   "signals", "device"};
   return kNames[static_cast<size_t>(point)];
 }
 
@@ -234,6 +235,28 @@ int fstat(int fd, struct stat* info) noexcept {
   static constinit encoderd::Next<> next("fstat");
   ENCODERD_FAIL_IF_STRUCK(kStat)
   return next(fd, info);
+}
+
+int lstat(const char* path, struct stat* info) noexcept {
+  static constinit encoderd::Next<> next("lstat");
+  ENCODERD_FAIL_IF_STRUCK(kLookUp)
+  return next(path, info);
+}
+
+int stat(const char* path, struct stat* info) noexcept {
+  static constinit encoderd::Next<> next("stat");
+  ENCODERD_FAIL_IF_STRUCK(kLookUp)
+  return next(path, info);
+}
+
+char* realpath(const char* path, char* resolved) noexcept {
+  static constinit encoderd::Next<char*> next("realpath");
+  if (const auto error =
+          encoderd::Strike(FaultPoint::kLookUp, __builtin_return_address(0))) {
+    errno = *error;
+    return nullptr;
+  }
+  return next(path, resolved);
 }
 
 ssize_t read(int fd, void* bytes, size_t count) {

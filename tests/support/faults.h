@@ -23,6 +23,7 @@ enum class FaultPoint {
   kThread,      // pthread_create
   kOpen,        // open, mkostemp
   kStat,        // fstat
+  kLookUp,      // lstat, stat, realpath (null)
   kRead,        // read
   kReadAt,      // pread
   kWrite,       // write

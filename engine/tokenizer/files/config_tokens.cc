@@ -191,7 +191,9 @@ absl::Status ReadTokenizerConfig(
   absl::Status status = tokenizer_config::CheckCommon(config, &spec->remarks);
   if (status.ok()) status = read_config(config);
   if (!status.ok()) return status;
-  if (FileExists(folder, kAddedFile)) {
+  const absl::StatusOr<bool> added = FileExists(folder, kAddedFile);
+  if (!added.ok()) return added.status();
+  if (*added) {
     return absl::UnimplementedError(
         absl::StrCat(kAddedFile, " next to ", vocabulary_file,
                      " is not supported; save the tokenizer as "

@@ -28,7 +28,7 @@ absl::Status NoTokenizer(const std::string& folder) {
       ": neither tokenizer.json, nor vocab.txt, nor merges.txt");
   for (const char* name :
        {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"}) {
-    if (FileExists(folder, name)) {
+    if (FileExists(folder, name).value_or(false)) {
       absl::StrAppend(&start, " (", name, " is not read)");
     }
   }
@@ -40,9 +40,17 @@ absl::Status NoTokenizer(const std::string& folder) {
 }
 
 absl::StatusOr<TokenizerSpec> ReadSpec(const std::string& folder) {
-  if (FileExists(folder, "tokenizer.json")) return ReadTokenizerJson(folder);
-  if (FileExists(folder, "merges.txt")) return ReadVocabularyAndMerges(folder);
-  if (FileExists(folder, "vocab.txt")) return ReadVocabulary(folder);
+  using Read = absl::StatusOr<TokenizerSpec> (*)(const std::string& folder);
+  constexpr std::pair<const char*, Read> kFiles[] = {
+      {"tokenizer.json", &ReadTokenizerJson},
+      {"merges.txt", &ReadVocabularyAndMerges},
+      {"vocab.txt", &ReadVocabulary},
+  };
+  for (const auto& [name, read] : kFiles) {
+    const absl::StatusOr<bool> exists = FileExists(folder, name);
+    if (!exists.ok()) return exists.status();
+    if (*exists) return read(folder);
+  }
   return NoTokenizer(folder);
 }
 

@@ -3,11 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "engine/base/error.h"
+#include "engine/base/steady_time.h"
+#include "server/base/log.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {
@@ -78,6 +85,41 @@ TEST(PublishTest, LeavesNamedErrorsAsTheyAre) {
               EndsWith(" level=error event=call_failed error_id=7 "
                        "reason=DEVICE_FAULT\n"));
   EXPECT_EQ(published, fault);
+}
+
+// Publishes faults of both kinds, far more than may be logged at once. Exit
+// code 0: as many lines were written as the time allowed, and the next one
+// tells of the others.
+[[noreturn]] void PublishAFlood() {
+  constexpr int kFaults = 1000;
+  const absl::Status named = MakeError(
+      StatusCode::kInternal, "m", {"DEVICE_FAULT", {{"error_id", "7"}}, ""});
+  const absl::Time start = SteadyNow();
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < kFaults; i += 2) {
+    Publish(named).IgnoreError();
+    Publish(absl::InternalError("not named")).IgnoreError();
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const int64_t most =
+      kFaultLinesAtOnce + (SteadyNow() - start) / kFaultLineInterval + 1;
+  const int64_t lines = std::count(log.begin(), log.end(), '\n');
+  std::string next;
+  while (next.empty()) {
+    absl::SleepFor(kFaultLineInterval);
+    absl::Status published;
+    next = LogOfPublishing(named, &published);
+  }
+  std::cerr << lines << " lines, then " << next;
+  const bool right = lines >= kFaultLinesAtOnce && lines <= most &&
+                     absl::StrContains(next, " left_out=");
+  std::exit(right ? 0 : 1);
+}
+
+// In a separate process, since all of a process share the limit.
+TEST(PublishDeathTest, AFloodOfFaultsDoesNotFillTheDisk) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(PublishAFlood(), ::testing::ExitedWithCode(0), "left_out=");
 }
 
 }  // namespace

@@ -181,5 +181,22 @@ TEST(LogLimitTest, AllowsABurstAndThenARate) {
   EXPECT_FALSE(limit.Allows(later));
 }
 
+TEST(LogLimitTest, CountsWhatItLeavesOutForTheNextLine) {
+  CountingLogLimit limit(2, absl::Seconds(1));
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_EQ(limit.Allows(start), 0);
+  EXPECT_EQ(limit.Allows(start), 0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(limit.Allows(start), std::nullopt);
+  EXPECT_EQ(limit.Allows(start + absl::Seconds(1)), 3);
+  EXPECT_EQ(limit.Allows(start + absl::Seconds(1)), std::nullopt);
+  EXPECT_EQ(limit.Allows(start + absl::Seconds(2)), 1);
+  EXPECT_EQ(limit.Allows(start + absl::Seconds(3)), 0);
+}
+
+TEST(LogLimitTest, TellsOfLinesLeftOutWhereThereAreAny) {
+  EXPECT_EQ(LogFields().Add("a", 1).AddLeftOut(0).text(), "a=1");
+  EXPECT_EQ(LogFields().Add("a", 1).AddLeftOut(3).text(), "a=1 left_out=3");
+}
+
 }  // namespace
 }  // namespace encoderd

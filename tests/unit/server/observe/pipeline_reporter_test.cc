@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
+#include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
+#include "server/base/log.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {
@@ -48,6 +52,32 @@ TEST_F(PipelineReporterTest, AFaultIsAnErrorWithTheIdOfItsAnswers) {
               HasSubstr("on fire"), HasSubstr("4711")));
     EXPECT_EQ(lost_, lost ? 1 : 0);
   }
+}
+
+// Of a model whose results are no numbers, for example; that the device is lost
+// is said all the same.
+TEST_F(PipelineReporterTest, AFloodOfFaultsDoesNotFillTheDisk) {
+  const absl::Status fault =
+      DeviceFaultForLog(absl::InternalError("on fire"), "4711");
+  const absl::Time start = SteadyNow();
+  const std::string log = LogOf([&](PipelineObserver& to) {
+    for (int i = 0; i < 1000; ++i) to.DeviceFault(false, fault);
+    to.DeviceFault(true, fault);
+  });
+  const int64_t most =
+      kFaultLinesAtOnce + (SteadyNow() - start) / kFaultLineInterval + 2;
+  const int64_t lines = std::count(log.begin(), log.end(), '\n');
+  EXPECT_GT(lines, kFaultLinesAtOnce);
+  EXPECT_LE(lines, most);
+  EXPECT_THAT(log, HasSubstr("event=device_lost"));
+  EXPECT_EQ(lost_, 1);
+  // The next line tells of the others.
+  std::string next;
+  while (next.empty()) {
+    absl::SleepFor(kFaultLineInterval);
+    next = LogOf([&](PipelineObserver& to) { to.DeviceFault(false, fault); });
+  }
+  EXPECT_THAT(next, HasSubstr(" left_out="));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ TEST(OpenCardsTest, KeepsAModelsChoicesInTheFolder) {
   weights.bias.assign(16, 0.0f);
   ASSERT_TRUE((*opened)->PrepareLinear(weights, Activation::kNone).ok());
   EXPECT_THAT((*opened)->notes(), ElementsAre(HasSubstr("bf16 8 16 bias")));
-  EXPECT_TRUE(FileExists(folder.path(), "emulated-card-9.0-loops.tuning"));
+  EXPECT_TRUE(
+      FileExists(folder.path(), "emulated-card-9.0-loops.tuning").value());
 }
 
 TEST(OpenCardsTest, KeepsFp8ProductsApartOnSeveralCards) {

@@ -318,7 +318,7 @@ TEST_F(TunedProductsTest, EndsTheStartWhereThereIsNoMemoryToProve) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << call;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("cuda:0: products bf16 64 8 bias: no "));
-    EXPECT_FALSE(FileExists(folder_.path(), TuningFileName(kHopper)));
+    EXPECT_FALSE(FileExists(folder_.path(), TuningFileName(kHopper)).value());
   }
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "engine/base/catch_all.h"
+#include "engine/base/cgroup.h"
 #include "engine/base/start_thread.h"
 #include "server/base/log.h"
 #include "server/base/version.h"
@@ -120,7 +121,7 @@ absl::StatusOr<bool> LoadOrLeave(const ModelLoader& loader, Server* server,
   std::thread load;
   const absl::Status loading = CatchAll([&] {
     load = StartThread("load", [&] {
-      status = server->Load(loader);
+      status = server->Load(loader, MemoryLimitBytes());
       loaded = true;
       events->Wake();
     });

@@ -144,7 +144,7 @@ absl::Status Server::Listen() {
 }
 
 absl::Status Server::Load(const ModelLoader& loader,
-                          std::optional<int64_t> memory_limit_bytes) {
+                          int64_t memory_limit_bytes) {
   const absl::Status status =
       CatchAll([&] { return LoadAll(loader, memory_limit_bytes); });
   if (!status.ok()) health_.SetServing(false);
@@ -152,7 +152,7 @@ absl::Status Server::Load(const ModelLoader& loader,
 }
 
 absl::Status Server::LoadAll(const ModelLoader& loader,
-                             std::optional<int64_t> memory_limit_bytes) {
+                             int64_t memory_limit_bytes) {
   std::vector<Loaded> loaded;
   for (const ModelSource& source : config_.models) {
     const absl::Status status = CatchAll([&] {
@@ -165,6 +165,9 @@ absl::Status Server::LoadAll(const ModelLoader& loader,
                                                       "': ", status.message()));
     }
   }
+  // Before any call adds to it.
+  const int64_t resident_bytes =
+      memory_limit_bytes == kNoMemoryLimit ? 0 : ThisProcess().resident_bytes();
   if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
   health_.SetServing(true);
   // A device lost in between has reported false before this reports true.
@@ -177,9 +180,7 @@ absl::Status Server::LoadAll(const ModelLoader& loader,
     models.emplace_back(model.served->name, &model.served->model->info());
   }
   WarnOfSettings(config_, secrets_->tokens().get(), models);
-  WarnOfMemory(config_,
-               memory_limit_bytes ? *memory_limit_bytes : MemoryLimitBytes(),
-               ThisProcess().resident_bytes(), models);
+  WarnOfMemory(config_, memory_limit_bytes, resident_bytes, models);
   return absl::OkStatus();
 }
 

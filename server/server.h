@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -56,10 +55,9 @@ class Server {
   // Loads every model, one after the other, and warms it up; SERVING when it
   // returns OK. The first error ends it and names the model: that of the
   // loader; DATA_LOSS if the warm-up computes values that are not finite;
-  // INTERNAL with the message of an exception. memory_limit_bytes: for the
-  // warning; by default that of the control groups.
-  absl::Status Load(const ModelLoader& loader,
-                    std::optional<int64_t> memory_limit_bytes = std::nullopt);
+  // INTERNAL with the message of an exception. memory_limit_bytes: of this
+  // process (engine/base/cgroup.h), for a warning if it is too small.
+  absl::Status Load(const ModelLoader& loader, int64_t memory_limit_bytes);
 
   // For a shutdown while Load still runs: true if no call was admitted so far
   // and none will be, so that nothing is lost by ending at once.
@@ -95,8 +93,7 @@ class Server {
     size_t sessions;
     absl::Duration took;
   };
-  absl::Status LoadAll(const ModelLoader& loader,
-                       std::optional<int64_t> memory_limit_bytes);
+  absl::Status LoadAll(const ModelLoader& loader, int64_t memory_limit_bytes);
   absl::StatusOr<Loaded> LoadModel(const ModelSource& source,
                                    const ModelLoader& loader);
   static void LogServing(const Loaded& loaded);

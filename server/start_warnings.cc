@@ -115,8 +115,13 @@ void WarnOfMemory(const ServerConfig& config, int64_t limit_bytes,
     encode_bytes +=
         int64_t{sizeof(float)} * hidden_size * config.max_queue_tokens;
   }
-  const int64_t needed_bytes = resident_bytes + scratch_bytes + encode_bytes;
+  const int64_t embed_bytes = resident_bytes + scratch_bytes;
+  const int64_t needed_bytes = embed_bytes + encode_bytes;
   if (limit_bytes >= needed_bytes) return;
+  const char* const who = limit_bytes < embed_bytes
+                              ? "under load this process may reach"
+                              : "callers that fill the queue with Encode may "
+                                "bring this process to";
   Log(LogLevel::kWarning, "small_memory_limit",
       LogFields()
           .Add("limit_bytes", limit_bytes)
@@ -126,11 +131,12 @@ void WarnOfMemory(const ServerConfig& config, int64_t limit_bytes,
           .Add("encode_bytes", encode_bytes)
           .Add("message",
                absl::StrCat(
-                   "under load this process may reach its memory limit, and "
-                   "the kernel then kills it without a line in this log: "
-                   "raise the limit of the container or service to at least ",
-                   needed_bytes,
-                   " bytes, or lower --max_queue_tokens or --threads")));
+                   who,
+                   " its memory limit, and the kernel then kills it without a "
+                   "line in this log: raise the limit of the container or "
+                   "service to at least ",
+                   needed_bytes, " bytes, or lower --max_queue_tokens",
+                   scratch_bytes > 0 ? " or --threads" : "")));
 }
 
 }  // namespace encoderd

@@ -1,6 +1,7 @@
 // Many calls of one list: a bounded number in flight, answers in order. Those
 // that a server refuses while it loads or is full are made again, as are long
-// ones, which gRPC does not retry; those with too many inputs, as smaller ones.
+// ones, which gRPC does not retry. Those with too many inputs are made again as
+// smaller ones.
 // Internal to the library. One list belongs to one thread; gRPC's own threads
 // run the calls.
 #ifndef ENCODERD_CLIENT_CPP_CALLS_H_
@@ -146,23 +147,29 @@ class CallWindow {
     call->final = true;
   }
 
-  // A refused call is not the time for more of them.
-  bool Calm() const {
-    return window_.empty() || window_.front()->due == absl::InfiniteFuture();
+  // While the front waits to be sent again, nothing begins.
+  bool FrontWaits() const {
+    return !window_.empty() && window_.front()->due != absl::InfiniteFuture();
+  }
+
+  // The first part (SplitFront) whose turn has come to begin; null: none.
+  OneCall* NextPart() const {
+    if (FrontWaits()) return nullptr;
+    const size_t next =
+        std::min<size_t>(options_.max_in_flight, window_.size());
+    for (size_t i = 0; i < next; ++i) {
+      if (window_[i]->done == nullptr) return window_[i].get();
+    }
+    return nullptr;
   }
 
   bool Room() const {
     return more_ && static_cast<int>(window_.size()) < options_.max_in_flight &&
-           Calm();
+           !FrontWaits();
   }
 
   void Fill() {
-    // Parts of a call that was too large (SplitFront).
-    const size_t next =
-        std::min<size_t>(options_.max_in_flight, window_.size());
-    for (size_t i = 0; Calm() && i < next; ++i) {
-      if (window_[i]->done == nullptr) Begin(window_[i].get());
-    }
+    while (OneCall* const part = NextPart()) Begin(part);
     // With nothing in flight there is nothing to do but wait for input.
     while (Room() &&
            (window_.empty() || options_.ready == nullptr || options_.ready())) {
@@ -177,12 +184,12 @@ class CallWindow {
     }
   }
 
-  // Until the front is final, there is room for another call, or it is stopped.
+  // Until the front is final, a call can begin, or it is stopped.
   void AwaitFront() {
     const OneCall& front = *window_.front();
     while (!Stopped(options_.stop)) {
       SendRefusedAgain();
-      if (front.final) break;
+      if (front.final || NextPart() != nullptr) break;
       absl::Time until = SteadyNow() + (Room() ? kInputTick : kTick);
       for (const auto& call : window_) until = std::min(until, call->due);
       if (front.Ended()) {

@@ -208,10 +208,10 @@ absl::StatusOr<bool> FileExists(const std::string& folder,
   struct stat info;
   if (::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0) return true;
   const int error = errno;
-  if (error == EACCES || error == ENOMEM || FileErrorMayPass(error)) {
-    return OpenFailed(folder, name, error);
+  if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) {
+    return false;
   }
-  return false;
+  return OpenFailed(folder, name, error);
 }
 
 absl::Status FolderUnavailable(const std::string& folder, int error) {

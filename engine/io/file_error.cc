@@ -26,12 +26,13 @@ bool FileErrorMayPass(int error) {
   }
 }
 
-absl::Status FileError(int error, absl::string_view message) {
+absl::Status FileError(int error, absl::string_view message,
+                       absl::StatusCode other) {
   if (FileErrorMayPass(error)) return absl::UnavailableError(message);
   if (error == EMFILE || error == ENFILE || error == ENOMEM) {
     return absl::ResourceExhaustedError(message);
   }
-  return absl::DataLossError(message);
+  return absl::Status(other, message);
 }
 
 }  // namespace encoderd

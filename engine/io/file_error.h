@@ -14,8 +14,9 @@ namespace encoderd {
 bool FileErrorMayPass(int error);
 
 // UNAVAILABLE if `error`, an errno, may pass, RESOURCE_EXHAUSTED for lack of
-// memory or descriptors, else DATA_LOSS.
-absl::Status FileError(int error, absl::string_view message);
+// memory or descriptors, else `other`.
+absl::Status FileError(int error, absl::string_view message,
+                       absl::StatusCode other = absl::StatusCode::kDataLoss);
 
 }  // namespace encoderd
 

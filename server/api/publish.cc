@@ -9,7 +9,9 @@
 namespace encoderd {
 namespace {
 
-CountingLogLimit g_limit(kFaultLinesAtOnce, kFaultLineInterval);
+// Of each event: many calls that fail on the device do not hide a bug.
+CountingLogLimit g_failed_limit(kFaultLinesAtOnce, kFaultLineInterval);
+CountingLogLimit g_internal_limit(kFaultLinesAtOnce, kFaultLineInterval);
 
 }  // namespace
 
@@ -34,8 +36,8 @@ absl::Status Publish(const absl::Status& status) {
   const bool fault = status.code() == absl::StatusCode::kInternal ||
                      status.code() == absl::StatusCode::kUnknown;
   if (named && !fault) return status;
-  const std::optional<int64_t> left_out = g_limit.Allows(SteadyNow());
   if (named && detail->metadata.count("error_id") != 0) {
+    const auto left_out = g_failed_limit.Allows(SteadyNow());
     if (left_out.has_value()) {
       Log(LogLevel::kError, "call_failed",
           LogFields()
@@ -46,6 +48,7 @@ absl::Status Publish(const absl::Status& status) {
     return status;
   }
   const std::string id = NewErrorId();
+  const auto left_out = g_internal_limit.Allows(SteadyNow());
   if (left_out.has_value()) {
     Log(LogLevel::kError, "internal_error",
         LogFields()

@@ -21,8 +21,9 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
 // The status for the caller. A status without a reason, or INTERNAL without an
 // error_id, becomes INTERNAL_FAULT with an error_id and without its message,
-// which goes to the log under that id. All others are unchanged. At most
-// kFaultLinesAtOnce lines are logged at once, then one each kFaultLineInterval.
+// which goes to the log under that id. All others are unchanged. Of each event
+// at most kFaultLinesAtOnce lines are logged at once, then one each
+// kFaultLineInterval.
 absl::Status Publish(const absl::Status& status);
 
 }  // namespace encoderd

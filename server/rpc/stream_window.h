@@ -20,7 +20,7 @@ class StreamWindow {
     ++requests_;
     bytes_ += bytes;
   }
-  // The same one, with the same bytes.
+  // Undoes Add(bytes).
   void Remove(int64_t bytes) {
     --requests_;
     bytes_ -= bytes;

@@ -18,12 +18,10 @@ absl::Status Bad(const std::string& name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", why));
 }
 
-// The file's fault, unless FileError knows a cause that may pass.
 absl::Status Unreadable(const std::string& name, int error) {
-  const absl::Status bad =
-      Bad(name, absl::StrCat("cannot be read: ", std::strerror(error)));
-  const absl::Status status = FileError(error, bad.message());
-  return absl::IsDataLoss(status) ? bad : status;
+  return FileError(
+      error, absl::StrCat(name, ": cannot be read: ", std::strerror(error)),
+      absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

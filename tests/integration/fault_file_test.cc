@@ -108,7 +108,7 @@ TEST(FaultFileTest, OnlyWhatTheSystemSaysIsMissingIsMissing) {
                             {.error = error, .after = after});
     return ReadWholeFile(folder.path(), "file", 100).status();
   };
-  for (const int error : {ENOENT, ENOTDIR}) {
+  for (const int error : {ENOENT, ENOTDIR, ENAMETOOLONG}) {
     EXPECT_FALSE(look_up(error).value());
   }
   EXPECT_THAT(open(ENOENT, 0), IsError(StatusCode::kNotFound, "no folder '"));
@@ -123,6 +123,7 @@ TEST(FaultFileTest, OnlyWhatTheSystemSaysIsMissingIsMissing) {
   }
   EXPECT_THAT(look_up(ENOMEM),
               IsError(StatusCode::kResourceExhausted, "file 'file'"));
+  EXPECT_FALSE(look_up(EPERM).ok());
   EXPECT_TRUE(FileExists(folder.path(), "file").value());
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/cgroup.h"
 #include "engine/model.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "tests/support/fake_model.h"
@@ -94,7 +95,7 @@ TEST(FaultMemoryTest, AServerThatThereIsNoMemoryForServesNoModel) {
         server = std::make_unique<TestServer>(TestServer::NotLoaded(),
                                               FakeModelOptions());
       },
-      [&] { return server->server().Load(loader); },
+      [&] { return server->server().Load(loader, kNoMemoryLimit); },
       [&](const absl::Status& status) {
         EXPECT_THAT(status, IsError(StatusCode::kInternal, "bad_alloc"));
         EXPECT_FALSE(server->server().serving());

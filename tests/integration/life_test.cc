@@ -77,20 +77,22 @@ TEST(LifeTest, WhatThrowsWhileLoadingIsANamedFailureOfStart) {
       [](const std::string&,
          const ModelOptions&) -> absl::StatusOr<std::shared_ptr<const Model>> {
         throw std::runtime_error("a surprise");
-      });
+      },
+      kNoMemoryLimit);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(status.message(), "model 'fake': exception: a surprise");
   EXPECT_FALSE(server.server().serving());
 
   // The tokenizer's threads cannot be had.
   std::shared_ptr<FakeModel> model;
-  status =
-      server.server().Load([&](const std::string&, const ModelOptions& options)
-                               -> absl::StatusOr<std::shared_ptr<const Model>> {
+  status = server.server().Load(
+      [&](const std::string&, const ModelOptions& options)
+          -> absl::StatusOr<std::shared_ptr<const Model>> {
         model = *FakeModel::Load({}, options);
         model->fake_tokenizer().ThrowForScratch();
         return model;
-      });
+      },
+      kNoMemoryLimit);
   EXPECT_EQ(status.message(), "model 'fake': exception: no scratch");
   EXPECT_FALSE(server.server().serving());
 }
@@ -167,15 +169,6 @@ TEST(LifeTest, AMemoryLimitBelowWhatTheServerTakesIsAWarningAtStart) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               ContainsRegex("level=warning event=small_memory_limit "
                             "limit_bytes=1 .* resident_bytes=[1-9]"));
-}
-
-TEST(LifeTest, TheMemoryLimitIsThatOfTheControlGroups) {
-  ServerConfig config = TestConfig();
-  config.max_queue_tokens = int64_t{1} << 32;
-  FakeModelOptions fake;
-  fake.hidden_size = 4096;  // 2^46 bytes for Encode: above any limit
-  EXPECT_EQ(absl::StrContains(LogOfLoading(fake, config), "small_memory_limit"),
-            MemoryLimitBytes() != kNoMemoryLimit);
 }
 
 TEST(LifeTest, MoreThreadsThanCoresAreAWarningAtStart) {

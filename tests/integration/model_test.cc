@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
+#include "engine/base/cgroup.h"
 #include "grpcpp/create_channel.h"
 #include "server/server.h"
 #include "tests/support/random_checkpoint.h"
@@ -53,11 +54,10 @@ class ModelTest : public ::testing::Test {
     auto server = Server::Start(config, nullptr);
     if (!server.ok()) return server.status();
     server_ = std::move(*server);
-    const absl::Status status = server_->Load(&Model::Load);
     stub_ = v1::Encoder::NewStub(
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->grpc_port()),
                             grpc::InsecureChannelCredentials()));
-    return status;
+    return server_->Load(&Model::Load, kNoMemoryLimit);
   }
   grpc::Status Embed(const v1::EmbedRequest& request) {
     grpc::ClientContext context;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/cgroup.h"
 #include "grpcpp/create_channel.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
@@ -48,7 +49,8 @@ class Models {
           if (!model.ok()) return model.status();
           fakes_[folder] = *model;
           return *model;
-        });
+        },
+        kNoMemoryLimit);
   }
 
   grpc::Status Embed(const std::string& model, const std::string& text,

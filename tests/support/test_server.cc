@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "engine/base/cgroup.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -128,13 +129,14 @@ void TestServer::ExpectNothingUnfinished() {
 }
 
 absl::Status TestServer::Load() {
-  return server_->Load([this](const std::string&, const ModelOptions& options)
-                           -> absl::StatusOr<std::shared_ptr<const Model>> {
+  const auto load = [this](const std::string&, const ModelOptions& options)
+      -> absl::StatusOr<std::shared_ptr<const Model>> {
     auto model = FakeModel::Load(fake_, options);
     if (!model.ok()) return model.status();
     model_ = *model;
     return model_;
-  });
+  };
+  return server_->Load(load, kNoMemoryLimit);
 }
 
 std::shared_ptr<grpc::Channel> TestServer::NewChannel(

@@ -181,8 +181,8 @@ def _in_limit(many: Callable[[int, int, int], Many], batch_size: int,
             limit = named_limit(error)
             if (per_input and failed > 1 and error.reason == TOO_LARGE
                     and "request_bytes" in error.metadata):
-                # Two inputs or more then fit, but for what is around them; a
-                # second try halves it again.
+                # Two inputs or more then fit, except for what is around them;
+                # if they do not, it is halved again.
                 most_bytes = min(most_bytes, limit or most_bytes) // 2
             elif error.reason == TOO_MANY and 0 < limit < batch_size:
                 batch_size = limit

@@ -241,7 +241,7 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
 
 
 def named_limit(error: EncoderdError) -> int:
-    """What an error of the server's says that it takes; 0: nothing."""
+    """The limit that an error of the server names; 0: none."""
     limit = error.metadata.get("limit", "")
     return int(limit) if limit.isdecimal() else 0
 

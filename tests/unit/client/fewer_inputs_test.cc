@@ -110,8 +110,29 @@ TEST(InputCutterTest, CutsAsManyInputsAsTheServerSaysThatItTakes) {
   }
 }
 
+using OneCall = Call<v1::EmbedRequest, v1::EmbedResponse>;
+
+// The refusal of a server that takes one input in a call.
+const grpc::Status kOne = FakeError(grpc::StatusCode::INVALID_ARGUMENT, "one",
+                                    kTooManyInputs, {{"limit", "1"}});
+
+// A list of one call of `inputs`; `made` counts them.
+Cut OneOf(int inputs, int* made, v1::EmbedRequest* request) {
+  Cut cut;
+  for (; *made < inputs; ++*made) {
+    request->add_inputs()->set_text("one");
+    cut.sent_as.push_back(*made);
+    cut.errors.emplace_back();
+  }
+  return cut;
+}
+
+void End(OneCall* call, const grpc::Status& status) {
+  call->status = status;
+  call->done->Notify();
+}
+
 TEST(SmallerCallsTest, NoMoreOfThemAreInFlightThanOfOthers) {
-  using OneCall = Call<v1::EmbedRequest, v1::EmbedResponse>;
   std::deque<OneCall*> in_flight;
   size_t most = 0;
   // Ends a call each time it is asked.
@@ -127,23 +148,13 @@ TEST(SmallerCallsTest, NoMoreOfThemAreInFlightThanOfOthers) {
   std::vector<int64_t> finished;
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
       {/*max_in_flight=*/2, /*timeout=*/absl::Hours(2), stop},
-      [&](v1::EmbedRequest* request) {
-        Cut cut;
-        for (; made < 8; ++made) {
-          request->add_inputs()->set_text("one");
-          cut.sent_as.push_back(made);
-          cut.errors.emplace_back();
-        }
-        return cut;
-      },
+      [&](v1::EmbedRequest* request) { return OneOf(8, &made, request); },
       [&](OneCall* call) {
         if (call->request.inputs_size() == 1) {
           in_flight.push_back(call);
-          return;
+        } else {
+          End(call, kOne);
         }
-        call->status = FakeError(grpc::StatusCode::INVALID_ARGUMENT, "one",
-                                 kTooManyInputs, {{"limit", "1"}});
-        call->done->Notify();
       },
       [&](const OneCall& call) {
         finished.push_back(call.cut.first_input);
@@ -152,6 +163,38 @@ TEST(SmallerCallsTest, NoMoreOfThemAreInFlightThanOfOthers) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_THAT(finished, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(most, 2u);
+}
+
+// The others do not wait until one that was sent again is answered.
+TEST(SmallerCallsTest, BeginOnceTheFrontWasSentAgain) {
+  const absl::Time end = SteadyNow() + absl::Seconds(60);
+  const std::function<bool()> stop = [&] { return SteadyNow() > end; };
+  CallOptions options{/*max_in_flight=*/2, /*timeout=*/absl::Hours(2), stop};
+  options.retry_buffer_bytes = 0;  // this client sends all of them again
+  OneCall* second = nullptr;       // its second attempt, unanswered
+  int made = 0;
+  std::vector<int64_t> finished;
+  const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
+      options,
+      [&](v1::EmbedRequest* request) { return OneOf(4, &made, request); },
+      [&](OneCall* call) {
+        if (call->request.inputs_size() > 1) return End(call, kOne);
+        if (call->cut.first_input == 1 && call->attempts == 1) {
+          return End(call, {grpc::StatusCode::UNAVAILABLE, "gone"});
+        }
+        if (call->cut.first_input == 1) {
+          second = call;
+          return;
+        }
+        End(call, {});
+        if (call->cut.first_input == 2 && second != nullptr) End(second, {});
+      },
+      [&](const OneCall& call) {
+        finished.push_back(call.cut.first_input);
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(finished, ElementsAre(0, 1, 2, 3));
 }
 
 class FewerInputsTest : public ::testing::Test {

@@ -15,6 +15,8 @@
 namespace encoderd {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(WarnOfSettingsTest, BearerTokensWithoutTlsOnANetworkAreAWarning) {
@@ -67,8 +69,22 @@ TEST(WarnOfMemoryTest, ALimitBelowWhatTheServerTakesIsAWarning) {
                              "limit_bytes=9999999 needed_bytes=10000000 "
                              "resident_bytes=5000000 scratch_bytes=4600000 "
                              "encode_bytes=400000 message="));
-  EXPECT_THAT(log, HasSubstr("to at least 10000000 bytes, or lower "
-                             "--max_queue_tokens or --threads"));
+  EXPECT_THAT(log,
+              AllOf(HasSubstr("message=\"callers that fill the queue with "
+                              "Encode may bring this process to its memory "),
+                    HasSubstr("to at least 10000000 bytes, or lower "
+                              "--max_queue_tokens or --threads\"")));
+}
+
+TEST(WarnOfMemoryTest, TellsWhetherEmbedAloneReachesTheLimit) {
+  ServerConfig config;
+  config.max_queue_tokens = 1000;
+  const ModelInfo model = CpuModel(/*hidden_size=*/100, /*cores=*/2);
+  const auto log = [&](int64_t limit_bytes) {
+    return LogOfMemory(config, limit_bytes, 5'000'000, {model});
+  };
+  EXPECT_THAT(log(9'600'000), HasSubstr("fill the queue with Encode"));
+  EXPECT_THAT(log(9'599'999), HasSubstr("message=\"under load this process"));
 }
 
 TEST(WarnOfMemoryTest, ThreadsOfTheFlagAndAllModelsCount) {
@@ -83,6 +99,13 @@ TEST(WarnOfMemoryTest, ThreadsOfTheFlagAndAllModelsCount) {
   EXPECT_THAT(LogOfMemory(config, 1, 1000, models),
               HasSubstr("needed_bytes=8231000 resident_bytes=1000 "
                         "scratch_bytes=7590000 encode_bytes=640000"));
+}
+
+TEST(WarnOfMemoryTest, OnAGpuThreadsAreNoRemedy) {
+  ModelInfo model = CpuModel(/*hidden_size=*/100, /*cores=*/2);
+  model.on_gpu = true;
+  EXPECT_THAT(LogOfMemory({}, 1, 1000, {model}),
+              EndsWith("or lower --max_queue_tokens\"\n"));
 }
 
 TEST(WarnOfMemoryTest, WithoutALimitThereIsNoWarning) {

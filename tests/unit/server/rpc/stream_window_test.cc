@@ -5,7 +5,7 @@
 namespace encoderd {
 namespace {
 
-TEST(StreamWindowTest, HasRoomForSoManyRequests) {
+TEST(StreamWindowTest, HasRoomForRequestsBelowTheirLimit) {
   StreamWindow window;
   for (int64_t i = 0; i < StreamWindow::kMaxRequests; ++i) {
     EXPECT_TRUE(window.Room()) << i;
@@ -16,7 +16,7 @@ TEST(StreamWindowTest, HasRoomForSoManyRequests) {
   EXPECT_TRUE(window.Room());
 }
 
-TEST(StreamWindowTest, HasRoomForSoManyBytes) {
+TEST(StreamWindowTest, HasRoomForBytesBelowTheirLimit) {
   StreamWindow window;
   window.Add(StreamWindow::kMaxBytes - 1);
   EXPECT_TRUE(window.Room());

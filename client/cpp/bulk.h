@@ -37,7 +37,7 @@ struct BulkOptions {
   int texts_per_call = settings::kTextsPerCall;
   // Bytes of text after which a call is closed.
   int64_t bytes_per_call = settings::kBytesPerCall;
-  // kMostCallsInFlight at most.
+  // kMostCallsInFlight at most; parts of refused requests may add to it.
   int calls_in_flight = settings::kStreamCallsInFlight;
   // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
   // answered for so long, reconnecting included. What source and sink take, and

@@ -170,7 +170,10 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
 
 std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline) {
-  if (!absl::IsUnavailable(status)) return std::nullopt;
+  // A server that ends may cancel calls that have reached it.
+  if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) {
+    return std::nullopt;
+  }
   const auto details = GetErrorDetails(status);
   if (details.has_value() && details->reason == kLoading) return std::nullopt;
   return IfBefore(deadline, details.has_value() && details->retry_delay

@@ -79,8 +79,8 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);
 
 // The pause after which a call is made again whose server has gone: there is no
-// connection, or it shuts down. Nothing of any other error, or where `deadline`
-// comes first.
+// connection, or it shuts down and cancels calls. Nothing of any other error,
+// or where `deadline` comes first. Not for a call that this client cancelled.
 std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline);
 

@@ -50,10 +50,10 @@ struct ClientOptions {
   // a server that loads its model or is full; true ends it with CANCELLED,
   // calls in flight included. Null: never.
   std::function<bool()> stop;
-  // Called with the error if the server is UNAVAILABLE (restarting, perhaps)
-  // for an Embed or Encode call of a list after it answered another call of
-  // the list. True: the call waits until its timeout for the server to return.
-  // Null, or false: the list ends with the error.
+  // Called with the error if the server is UNAVAILABLE (restarting, perhaps) or
+  // cancelled an Embed or Encode call of a list, after it answered another call
+  // of the list. True: the call waits until its timeout for the server to
+  // return. Null, or false: the list ends with the error.
   std::function<bool(const absl::Status&)> await_return;
   // Called before a list's source is read: whether the source has its next
   // input, or its end, without waiting. While it has not, the inputs read so

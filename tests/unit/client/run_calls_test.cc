@@ -220,6 +220,19 @@ TEST_F(RunCallsTest, EndsWhereNoServerEverAnsweredOrNobodyAwaitsItsReturn) {
   EXPECT_EQ(started_[2].size(), 3u);
 }
 
+TEST_F(RunCallsTest, AwaitsTheReturnOfAServerThatCancelledACall) {
+  const auto start = [](int input, int attempt, OneCall* call) {
+    const bool ends = input == 1 && attempt == 1;
+    End(call, {ends ? grpc::StatusCode::CANCELLED : grpc::StatusCode::OK, ""});
+  };
+  EXPECT_TRUE(absl::IsCancelled(Run(2, start)));
+  await_return_ = [](const absl::Status&) { return true; };
+  started_.clear();
+  const absl::Status status = Run(2, start);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(started_[1].size(), 2u);
+}
+
 TEST_F(RunCallsTest, AwaitsAServersReturnNoLongerThanTheTimeout) {
   timeout_ = absl::Seconds(1);
   await_return_ = [](const absl::Status&) { return true; };
@@ -342,7 +355,7 @@ TEST(AwaitReturnTest, AListOutlivesARestartOfTheServerButNoOtherModel) {
           rows += matrix.rows;
           return absl::OkStatus();
         });
-    ASSERT_TRUE(restart.joinable());
+    ASSERT_TRUE(restart.joinable()) << status;
     restart.join();
     EXPECT_LE(asked, options.calls_in_flight);
     if (same) {

@@ -143,34 +143,39 @@ ENCODERD_INLINE void DotPart(const char* a, int64_t a_stride_bytes,
   }
 }
 
-// The next kSteps words of each row by those of each vector of b; next: kSteps
+// The next kCount words of each row by those of each vector of b; next: kCount
 // lines to fetch meanwhile, or null.
-template <typename Op, int kSteps, int R, int C>
+template <typename Op, int kCount, int R, int C>
 ENCODERD_INLINE void DotSteps(Dot* dot, const char** next, F (&sum)[R][C]) {
   if (*next != nullptr) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kSteps; ++i)
+    for (int i = 0; i < kCount; ++i)
       __builtin_prefetch(*next + i * Ahead::kLine, 0, 2);
-    *next += kSteps * Ahead::kLine;
+    *next += kCount * Ahead::kLine;
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     DotPart<Op, 0>(dot->a, dot->a_stride_bytes, dot->b, sum);
     if constexpr (Op::kParts == 2)
       DotPart<Op, 1>(dot->a, dot->a_stride_bytes, dot->b, sum);
     dot->a += Op::kLeftBytes;
     dot->b += C * kLanes;
   }
-  dot->k -= kSteps;
+  dot->k -= kCount;
 }
 
-// next: k lines to fetch, or null. Four steps for one look at the counters:
-// where two threads share a core, it issues too few instructions for all its
-// multiply-adds.
+// Steps for one look at the counters: where two threads share a core, it issues
+// too few instructions for all its multiply-adds. gcc keeps the sums of AVX2's
+// panels of two vectors in registers over two steps only.
+template <typename Op, int C>
+constexpr int kSteps = kAccumulators == 12 && C == 2 && Op::kParts == 1 ? 2 : 4;
+
+// next: k lines to fetch, or null.
 template <typename Op, int R, int C>
 ENCODERD_INLINE void DotBlock(Dot dot, const char* next) {
   F sum[R][C] = {};
-  while (dot.k >= 4) DotSteps<Op, 4>(&dot, &next, sum);
+  constexpr int kAtOnce = kSteps<Op, C>;
+  while (dot.k >= kAtOnce) DotSteps<Op, kAtOnce>(&dot, &next, sum);
   while (dot.k > 0) DotSteps<Op, 1>(&dot, &next, sum);
 #pragma GCC unroll 24
   for (int r = 0; r < R; ++r) {

@@ -43,6 +43,7 @@ class EncoderSession : public Session {
   }
 
   int64_t max_batch_tokens() const override { return max_batch_tokens_; }
+  int64_t scratch_bytes() const override { return executor_->scratch_bytes(); }
 
   void SetPauses(Pauses* pauses) override { executor_->SetPauses(pauses); }
 

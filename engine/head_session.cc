@@ -20,6 +20,7 @@ class HeadSession final : public Session {
   int64_t max_batch_tokens() const override {
     return session_->max_batch_tokens();
   }
+  int64_t scratch_bytes() const override { return session_->scratch_bytes(); }
 
   void SetPauses(Pauses* pauses) override { session_->SetPauses(pauses); }
 

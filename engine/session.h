@@ -32,6 +32,10 @@ class Session {
 
   // Most tokens of one batch; at least the longest sequence that it takes.
   virtual int64_t max_batch_tokens() const = 0;
+  // Bytes of the host's memory that it has taken for its passes and that become
+  // resident only as batches need them, without those of the helper threads
+  // that all passes share. 0 on a GPU.
+  virtual int64_t scratch_bytes() const = 0;
 
   // outputs [B], one for each sequence. The bits of a sequence's output depend
   // on its own ids and output spec only, never on the other sequences of the

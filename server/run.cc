@@ -120,8 +120,9 @@ absl::StatusOr<bool> LoadOrLeave(const ModelLoader& loader, Server* server,
   std::atomic<bool> loaded{false};
   std::thread load;
   const absl::Status loading = CatchAll([&] {
-    load = StartThread("load", [&] {
-      status = server->Load(loader, MemoryLimitBytes());
+    const int64_t memory_limit_bytes = MemoryLimitBytes();
+    load = StartThread("load", [&, memory_limit_bytes] {
+      status = server->Load(loader, memory_limit_bytes);
       loaded = true;
       events->Wake();
     });

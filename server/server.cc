@@ -165,9 +165,11 @@ absl::Status Server::LoadAll(const ModelLoader& loader,
                                                       "': ", status.message()));
     }
   }
+  MemorySizes memory;
+  memory.limit_bytes = memory_limit_bytes;
   // Before any call adds to it.
-  const int64_t resident_bytes =
-      memory_limit_bytes == kNoMemoryLimit ? 0 : ThisProcess().resident_bytes();
+  if (memory_limit_bytes != kNoMemoryLimit)
+    memory.resident_bytes = ThisProcess().resident_bytes();
   if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
   health_.SetServing(true);
   // A device lost in between has reported false before this reports true.
@@ -178,9 +180,10 @@ absl::Status Server::LoadAll(const ModelLoader& loader,
   for (const Loaded& model : loaded) {
     LogServing(model);
     models.emplace_back(model.served->name, &model.served->model->info());
+    memory.scratch_bytes += model.scratch_bytes;
   }
   WarnOfSettings(config_, secrets_->tokens().get(), models);
-  WarnOfMemory(config_, memory_limit_bytes, resident_bytes, models);
+  WarnOfMemory(config_, memory, models);
   return absl::OkStatus();
 }
 
@@ -193,6 +196,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   auto sessions = NewSessions(config_, **model);
   if (!sessions.ok()) return sessions.status();
   const size_t count = sessions->sessions.size();
+  const int64_t scratch_bytes = sessions->scratch_bytes();
 
   auto served = std::make_unique<ServedModel>();
   served->name = source.name;
@@ -213,7 +217,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
                      {"dtype", info.dtype},
                      {"max_len", absl::StrCat(info.limits.max_len)},
                      {"weights_sha256", info.weights_sha256}});
-  return Loaded{added, count, SteadyNow() - start};
+  return Loaded{added, count, scratch_bytes, SteadyNow() - start};
 }
 
 void Server::LogServing(const Loaded& loaded) {
@@ -234,6 +238,7 @@ void Server::LogServing(const Loaded& loaded) {
           .Add("device", info.device)
           .Add("dtype", info.dtype)
           .Add("sessions", loaded.sessions)
+          .Add("scratch_bytes", loaded.scratch_bytes)
           .Add("max_len", info.limits.max_len)
           .Add("max_len_source",
                v1::MaxLenSource_Name(ToProto(info.config.max_len_source)))

@@ -91,6 +91,7 @@ class Server {
   struct Loaded {
     const ServedModel* served;
     size_t sessions;
+    int64_t scratch_bytes;
     absl::Duration took;
   };
   absl::Status LoadAll(const ModelLoader& loader, int64_t memory_limit_bytes);

@@ -63,6 +63,14 @@ absl::Status AddSessions(const Model& model, const SessionOptions& options,
 
 }  // namespace
 
+int64_t ServingSessions::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const auto* some : {&sessions, &pause_sessions}) {
+    for (const auto& session : *some) bytes += session->scratch_bytes();
+  }
+  return bytes;
+}
+
 absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
                                             const Model& model) {
   const ModelInfo& info = model.info();

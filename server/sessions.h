@@ -2,6 +2,7 @@
 #ifndef ENCODERD_SERVER_SESSIONS_H_
 #define ENCODERD_SERVER_SESSIONS_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace encoderd {
 struct ServingSessions {
   std::vector<std::unique_ptr<Session>> sessions;  // one per compute thread
   std::vector<std::unique_ptr<Session>> pause_sessions;  // see Pipeline
+
+  // Of all of them (Session::scratch_bytes).
+  int64_t scratch_bytes() const;
 };
 
 // Warmed up: a test pass by each Session, or by one if passes run on their

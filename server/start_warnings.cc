@@ -11,10 +11,6 @@ namespace {
 
 using NamedModel = std::pair<std::string, const ModelInfo*>;
 
-// Of a compute thread on a CPU, for each of the model's hidden_size, once it
-// has computed a full batch.
-constexpr int64_t kScratchBytes = 23'000;
-
 bool IsOnGpu(const NamedModel& model) { return model.second->on_gpu; }
 
 void WarnOfTuning(const ServerConfig& config, const NamedModel& model) {
@@ -101,42 +97,34 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
   }
 }
 
-void WarnOfMemory(const ServerConfig& config, int64_t limit_bytes,
-                  int64_t resident_bytes,
+void WarnOfMemory(const ServerConfig& config, const MemorySizes& memory,
                   const std::vector<NamedModel>& models) {
-  int64_t scratch_bytes = 0, encode_bytes = 0;
+  int64_t encode_bytes = 0;  // each model has a queue
   for (const NamedModel& model : models) {
-    const ModelInfo& info = *model.second;
-    const int64_t hidden_size = info.config.hidden_size;
-    const int64_t threads =
-        config.threads > 0 ? config.threads : info.preferred_sessions;
-    if (!IsOnGpu(model)) scratch_bytes += kScratchBytes * hidden_size * threads;
-    // Each model has a queue.
-    encode_bytes +=
-        int64_t{sizeof(float)} * hidden_size * config.max_queue_tokens;
+    encode_bytes += int64_t{sizeof(float)} * config.max_queue_tokens *
+                    model.second->config.hidden_size;
   }
-  const int64_t embed_bytes = resident_bytes + scratch_bytes;
+  const int64_t embed_bytes = memory.resident_bytes + memory.scratch_bytes;
   const int64_t needed_bytes = embed_bytes + encode_bytes;
-  if (limit_bytes >= needed_bytes) return;
-  const char* const who = limit_bytes < embed_bytes
-                              ? "under load this process may reach"
-                              : "callers that fill the queue with Encode may "
-                                "bring this process to";
+  if (memory.limit_bytes >= needed_bytes) return;
+  const bool by_encode = memory.limit_bytes >= embed_bytes;
   Log(LogLevel::kWarning, "small_memory_limit",
       LogFields()
-          .Add("limit_bytes", limit_bytes)
+          .Add("limit_bytes", memory.limit_bytes)
           .Add("needed_bytes", needed_bytes)
-          .Add("resident_bytes", resident_bytes)
-          .Add("scratch_bytes", scratch_bytes)
+          .Add("resident_bytes", memory.resident_bytes)
+          .Add("scratch_bytes", memory.scratch_bytes)
           .Add("encode_bytes", encode_bytes)
           .Add("message",
                absl::StrCat(
-                   who,
+                   by_encode ? "callers that fill the queue with Encode may "
+                               "bring this process to"
+                             : "under load this process may reach",
                    " its memory limit, and the kernel then kills it without a "
                    "line in this log: raise the limit of the container or "
                    "service to at least ",
-                   needed_bytes, " bytes, or lower --max_queue_tokens",
-                   scratch_bytes > 0 ? " or --threads" : "")));
+                   needed_bytes, " bytes",
+                   by_encode ? ", or lower --max_queue_tokens" : "")));
 }
 
 }  // namespace encoderd

@@ -21,12 +21,16 @@ void WarnOfSettings(
     const ServerConfig& config, const TokenTable* tokens,
     const std::vector<std::pair<std::string, const ModelInfo*>>& models);
 
-// Where `limit_bytes`, that of the control groups, is below what the process
-// takes under ordinary load: `resident_bytes`, its memory now that the models
-// are loaded, and by the rules of "Size" in deploy/README.md what their compute
-// threads and a queue of Encode add.
+struct MemorySizes {
+  int64_t limit_bytes = 0;     // of the control groups
+  int64_t resident_bytes = 0;  // of the process, now that the models are loaded
+  int64_t scratch_bytes = 0;   // of all Sessions (Session::scratch_bytes)
+};
+
+// Where the limit is below what the process takes under ordinary load: what is
+// resident, the scratch memory and, of each model, a queue full of Encode.
 void WarnOfMemory(
-    const ServerConfig& config, int64_t limit_bytes, int64_t resident_bytes,
+    const ServerConfig& config, const MemorySizes& memory,
     const std::vector<std::pair<std::string, const ModelInfo*>>& models);
 
 }  // namespace encoderd

@@ -85,6 +85,9 @@ class Executor {
   // compute dtype, taken at start and owned by the Executor.
   virtual absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) = 0;
 
+  // As in Session.
+  virtual int64_t scratch_bytes() const = 0;
+
   // Rows that a chain of row-wise ops should take at a time, so that
   // intermediate rows stay in the device's caches.
   virtual int64_t row_block() const = 0;

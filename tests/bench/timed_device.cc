@@ -29,6 +29,7 @@ class TimedExecutor : public Executor {
       lengths_.push_back(batch.cu_seqlens[b + 1] - batch.cu_seqlens[b]);
     return executor_->Upload(batch);
   }
+  int64_t scratch_bytes() const override { return executor_->scratch_bytes(); }
   void Run(const Op& op) override {
     const auto start = std::chrono::steady_clock::now();
     executor_->Run(op);

@@ -162,13 +162,17 @@ TEST(LifeTest, AQueueBelowMaxLenIsAWarningAtStart) {
 TEST(LifeTest, AMemoryLimitBelowWhatTheServerTakesIsAWarningAtStart) {
   TestServer server(TestServer::NotLoaded(), {});
   ::testing::internal::CaptureStderr();
-  const auto load = [](const std::string&, const ModelOptions& options) {
-    return FakeModel::Load({}, options);
+  FakeModelOptions fake;
+  fake.sessions = 2;
+  fake.pauses = true;  // so two Sessions more
+  const auto load = [&](const std::string&, const ModelOptions& options) {
+    return FakeModel::Load(fake, options);
   };
   EXPECT_TRUE(server.server().Load(load, /*memory_limit_bytes=*/1).ok());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               ContainsRegex("level=warning event=small_memory_limit "
-                            "limit_bytes=1 .* resident_bytes=[1-9]"));
+                            "limit_bytes=1 .* resident_bytes=[1-9].* "
+                            "scratch_bytes=4000 "));
 }
 
 TEST(LifeTest, MoreThreadsThanCoresAreAWarningAtStart) {

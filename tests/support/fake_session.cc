@@ -19,6 +19,7 @@ class FakeSession final : public Session {
   int64_t max_batch_tokens() const override {
     return device_.max_batch_tokens();
   }
+  int64_t scratch_bytes() const override { return 1000; }
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,
                    ForwardResult* result) override {

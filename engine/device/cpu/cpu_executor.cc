@@ -16,14 +16,6 @@ namespace encoderd {
 namespace cpu {
 namespace {
 
-absl::Status Reserve(int64_t bytes, absl::string_view what,
-                     AlignedBuffer* buffer) {
-  *buffer = AlignedBuffer(bytes);
-  if (buffer->data() != nullptr) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no memory for ", bytes, " bytes of ", what));
-}
-
 Matrix Some(const Matrix& matrix, Range rows) {
   return matrix.data == nullptr ? matrix
                                 : RowsOf(matrix, rows.first, rows.count);
@@ -97,6 +89,7 @@ class CpuExecutor : public Executor {
   absl::Status TakeScratch(int64_t product_bytes);
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
+  int64_t scratch_bytes() const override { return scratch_bytes_; }
   int64_t row_block() const override { return kProductRows; }
   bool attends_needed_rows() const override { return true; }
   BatchRef Upload(const PackedBatch& batch) override;
@@ -149,6 +142,10 @@ class CpuExecutor : public Executor {
   void Attend(const AttentionOp& op, int64_t begin, int64_t end,
               const ThreadScratch& scratch) const;
 
+  // Adds to scratch_bytes_.
+  absl::Status Reserve(int64_t bytes, absl::string_view what,
+                       AlignedBuffer* buffer);
+
   // Constant after TakeScratch.
   const Kernels& kernels_;
   const ExecutorLimits limits_;
@@ -156,6 +153,7 @@ class CpuExecutor : public Executor {
   ThreadScratch scratch_;  // of the calling thread
   AlignedBuffer states_;   // [max_seqlen,H], bf16 only
   std::vector<AlignedBuffer> matrices_;
+  int64_t scratch_bytes_ = 0;
   Pauses* pauses_ = nullptr;
 
   // Of the pass that runs.
@@ -173,12 +171,24 @@ absl::Status CpuExecutor::TakeScratch(int64_t product_bytes) {
   // A row: [H] or [E], whichever is more.
   bytes.row = int64_t{4} * std::max(model.hidden_size, model.embedding_size);
   absl::Status status = encoderd::cpu::TakeScratch(bytes, &scratch_);
+  scratch_bytes_ += bytes.product + bytes.attention + bytes.row;
   status.Update(team_->Reserve(bytes));
   if (kernels_.bf16) {
     status.Update(Reserve(int64_t{4} * model.max_len * model.hidden_size,
                           "pooling scratch", &states_));
   }
   return status;
+}
+
+absl::Status CpuExecutor::Reserve(int64_t bytes, absl::string_view what,
+                                  AlignedBuffer* buffer) {
+  *buffer = AlignedBuffer(bytes);
+  if (buffer->data() == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for ", bytes, " bytes of ", what));
+  }
+  scratch_bytes_ += bytes;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Matrix> CpuExecutor::Allocate(int64_t rows, int64_t cols) {

@@ -35,6 +35,7 @@ class CountingExecutor : public Executor {
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override {
     return executor_->Allocate(rows, cols);
   }
+  int64_t scratch_bytes() const override { return executor_->scratch_bytes(); }
   int64_t row_block() const override { return executor_->row_block(); }
   bool attends_needed_rows() const override { return attends_needed_rows_; }
   BatchRef Upload(const PackedBatch& batch) override {

@@ -58,6 +58,26 @@ TEST_P(SessionMemoryTest, DoesNotGrowWhileServing) {
   EXPECT_LE(HeapBytes() - before, 4096);
 }
 
+TEST_P(SessionMemoryTest, SaysHowMuchItHasTaken) {
+  RandomShape shape;
+  shape.hidden = 128;
+  shape.inner = 512;
+  shape.positions = 256;
+  const auto encoder = Encoder::Build(GetParam().Open(), RandomConfig(shape),
+                                      RandomCheckpoint(shape, 1).get())
+                           .value();
+  if (encoder->device().on_gpu()) GTEST_SKIP() << "in the card's memory";
+  // Helper threads take theirs for the first Session.
+  const auto first = encoder->NewSession({512}).value();
+  const int64_t before = HeapBytes();
+  const auto session = encoder->NewSession({512}).value();
+  const int64_t taken = HeapBytes() - before;
+  EXPECT_GT(session->scratch_bytes(), int64_t{512} * 128 * 2);
+  EXPECT_GE(taken, session->scratch_bytes());
+  // Buffers begin at a cache line, large ones of malloc at a page.
+  EXPECT_LE(taken, session->scratch_bytes() + 65536);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, SessionMemoryTest,
                          ::testing::ValuesIn(TestDevices()),
                          [](const ::testing::TestParamInfo<TestDevice>& info) {

@@ -62,6 +62,7 @@ class CudaExecutor : public Executor {
 
   // INTERNAL: more than the plan has for ModelSizes::scratch_columns.
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
+  int64_t scratch_bytes() const override { return 0; }
   int64_t row_block() const override { return limits_.max_batch_tokens; }
   BatchRef Upload(const PackedBatch& batch) override;
   void Run(const Op& op) override {

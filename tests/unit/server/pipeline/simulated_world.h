@@ -47,6 +47,7 @@ class SimulatedSession final : public Session {
   SimulatedSession(Simulation* simulation, int64_t max_tokens)
       : world_(*simulation), max_tokens_(max_tokens) {}
   int64_t max_batch_tokens() const override { return max_tokens_; }
+  int64_t scratch_bytes() const override { return 0; }
   void SetPauses(Pauses* pauses) override { pauses_ = pauses; }
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,

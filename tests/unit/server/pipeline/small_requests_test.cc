@@ -20,6 +20,7 @@ absl::Time Now() { return now; }
 class TickingSession final : public Session {
  public:
   int64_t max_batch_tokens() const override { return 16; }
+  int64_t scratch_bytes() const override { return 0; }
   void SetPauses(Pauses* pauses) override { pauses_ = pauses; }
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,

@@ -57,8 +57,9 @@ struct CallOptions {
   int max_in_flight = 1;
   absl::Duration timeout;             // for all attempts of a call
   const std::function<bool()>& stop;  // see ClientOptions
-  // A call of one input that is too large costs that input its own place only:
-  // `finish` gets a Cut with the error, and an empty response.
+  // A call that is too large as a message is made again as two; of one input it
+  // costs that input its own place only: `finish` gets a Cut with the error,
+  // and an empty response.
   bool per_input = false;
   // Whether `make` has its next input without waiting. Null: always.
   std::function<bool()> ready = nullptr;
@@ -67,6 +68,8 @@ struct CallOptions {
   // Told after a refusal (TOO_MANY_INPUTS) how many inputs later calls of
   // `make` may have. Null: nobody.
   std::function<void(int64_t inputs)> take_fewer = nullptr;
+  // Told how many bytes, after a call that was made again as two. Null: nobody.
+  std::function<void(int64_t bytes)> take_smaller = nullptr;
   // gRPC itself sends a longer request once (RetryBufferBytes).
   int64_t retry_buffer_bytes = settings::kRetryBufferBytes;
 };
@@ -256,6 +259,11 @@ class CallWindow {
     }
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
+      if (options_.per_input && inputs > 1) {
+        if (options_.take_smaller != nullptr) options_.take_smaller(bytes / 2);
+        SplitFront((inputs + 1) / 2);
+        return absl::OkStatus();
+      }
       result = NameTooLarge(result, front.cut, bytes);
     }
     result = WithInput(result, front.cut);
@@ -296,12 +304,12 @@ class CallWindow {
 //   start:  begins an attempt of the call; its end notifies call.done
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
-// turn. One with more inputs than the server takes is made again as smaller
-// ones (FewerInputs), when its turn comes, each with the whole timeout; a few
-// calls more than max_in_flight may then be in flight. The first error in the
-// list's order, of a call or finish, is returned; all calls still in flight are
-// then cancelled and waited for. What came before it has been finished.
-// CANCELLED if it was stopped.
+// turn. One with more inputs than the server takes (FewerInputs), or that is
+// too large (CallOptions::per_input), is made again as smaller ones when its
+// turn comes, each with the whole timeout; a few calls more than max_in_flight
+// may then be in flight. The first error in the list's order, of a call or
+// finish, is returned; all calls still in flight are then cancelled and waited
+// for. What came before it has been finished. CANCELLED if it was stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
     const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,

@@ -94,6 +94,9 @@ class InputCutter {
     max_inputs_ = std::min(max_inputs_, inputs);
   }
 
+  // Later calls have about `bytes` bytes of text at most.
+  void TakeSmaller(int64_t bytes) { max_bytes_ = std::min(max_bytes_, bytes); }
+
   // Whether Next would not wait.
   bool Ready() const {
     return held_ || ended_ || ready_ == nullptr || ready_();
@@ -110,7 +113,7 @@ class InputCutter {
   CheckedSource source_;
   const std::function<bool()> ready_;
   int64_t max_inputs_;
-  const int64_t max_bytes_;
+  int64_t max_bytes_;
   const bool per_input_;
   int64_t index_;  // of the input that is read next
   v1::Input input_;

@@ -34,17 +34,19 @@ CheckedSource Unchecked(InputSource source) {
 
 CallOptions SendAs(const ClientOptions& options, InputCutter* cutter,
                    bool per_input) {
-  return {.max_in_flight = options.calls_in_flight,
-          .timeout = options.timeout,
-          .stop = options.stop,
-          .per_input = per_input,
-          .ready = [cutter] { return cutter->Ready(); },
-          .await_return = options.await_return,
-          .take_fewer = [cutter](int64_t inputs) { cutter->TakeFewer(inputs); },
-          // With a caller's own service config gRPC alone sends a call again.
-          .retry_buffer_bytes = options.service_config_json.empty()
-                                    ? int64_t{RetryBufferBytes(options)}
-                                    : std::numeric_limits<int64_t>::max()};
+  return {
+      .max_in_flight = options.calls_in_flight,
+      .timeout = options.timeout,
+      .stop = options.stop,
+      .per_input = per_input,
+      .ready = [cutter] { return cutter->Ready(); },
+      .await_return = options.await_return,
+      .take_fewer = [cutter](int64_t inputs) { cutter->TakeFewer(inputs); },
+      .take_smaller = [cutter](int64_t bytes) { cutter->TakeSmaller(bytes); },
+      // With a caller's own service config gRPC alone sends a call again.
+      .retry_buffer_bytes = options.service_config_json.empty()
+                                ? int64_t{RetryBufferBytes(options)}
+                                : std::numeric_limits<int64_t>::max()};
 }
 
 absl::Status CheckEncoding(v1::Encoding encoding) {

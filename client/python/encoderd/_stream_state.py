@@ -326,6 +326,7 @@ class Bulk:
         if error.reason == TOO_MANY and (
                 0 < named_limit(error) < len(part.inputs)):
             most = named_limit(error)
+        if error.reason == TOO_MANY:
             self._cutter.take_fewer(most)
         for place, smaller in enumerate(part.split(most), at):
             self._window.insert(place, self._prepare(smaller))

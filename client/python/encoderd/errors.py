@@ -107,7 +107,8 @@ class DeadlineExceededError(EncoderdError):
 
 
 class ServerFaultError(EncoderdError):
-    """INTERNAL: the server failed; metadata["error_id"] is in its log."""
+    """INTERNAL: the server failed; metadata["error_id"] is in its log, unless
+    very many calls failed at once."""
 
 
 _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {

@@ -116,6 +116,24 @@ def test_after_a_refusal_requests_have_as_many_inputs_as_the_server_takes(
 
 
 @BOTH
+def test_a_refusal_without_a_number_halves_later_requests_too(work):
+    unnamed = failure(code_pb2.INVALID_ARGUMENT, "TOO_MANY_INPUTS")
+
+    def at_most_three(requests):
+        for request in requests:
+            many = len(request.inputs) > 3
+            yield refusal(request, unnamed) if many else answer(request)
+
+    with serve(Streams(at_most_three)) as service:
+        found = work(service.target, texts(100), batch_size=8,
+                     requests_in_flight=2)
+    assert [int(r.vector[0]) for r in found] == list(range(100))
+    sizes = [len(request.inputs) for request in service.requests]
+    assert [size for size in sizes if size > 4] == [8, 8]
+    assert sizes.count(4) <= 4  # their halves
+
+
+@BOTH
 def test_a_large_text_travels_alone(work):
     source = texts(10)
     source[5] += " " + "y" * MIB

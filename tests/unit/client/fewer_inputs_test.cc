@@ -202,6 +202,63 @@ TEST(SmallerCallsTest, BeginOnceTheFrontWasSentAgain) {
   EXPECT_THAT(finished, ElementsAre(0, 1, 2, 3));
 }
 
+// A list of five inputs in one call, by a server whose messages hold two of
+// them; the sizes of the calls that it took.
+absl::Status RunTooLarge(bool per_input, std::vector<int>* taken,
+                         std::vector<int64_t>* later_bytes) {
+  const std::function<bool()> stop;
+  CallOptions options{/*max_in_flight=*/1, /*timeout=*/absl::Hours(2), stop};
+  options.per_input = per_input;
+  options.take_smaller = [&](int64_t bytes) { later_bytes->push_back(bytes); };
+  int made = 0;
+  return RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
+      options,
+      [&](v1::EmbedRequest* request) { return OneOf(5, &made, request); },
+      [&](OneCall* call) {
+        if (call->request.inputs_size() <= 2) return End(call, {});
+        End(call, grpc::Status(
+                      grpc::StatusCode::RESOURCE_EXHAUSTED,
+                      absl::StrCat("Received message larger than max (",
+                                   call->request.ByteSizeLong(), " vs. 9)")));
+      },
+      [&](const OneCall& call) {
+        taken->push_back(call.request.inputs_size());
+        return absl::OkStatus();
+      });
+}
+
+TEST(SmallerCallsTest, WhatIsTooLargeTogetherTravelsApartIfAsked) {
+  std::vector<int> taken;
+  std::vector<int64_t> later_bytes;
+  EXPECT_EQ(RunTooLarge(/*per_input=*/true, &taken, &later_bytes),
+            absl::OkStatus());
+  EXPECT_THAT(taken, ElementsAre(2, 1, 2));
+  // "one" takes 7 bytes of a request.
+  EXPECT_THAT(later_bytes, ElementsAre(5 * 7 / 2, 3 * 7 / 2));
+  taken.clear();
+  EXPECT_EQ(GetReason(RunTooLarge(/*per_input=*/false, &taken, &later_bytes)),
+            kRequestTooLarge);
+  EXPECT_THAT(taken, ElementsAre());
+}
+
+TEST(InputCutterTest, CutsSmallerCallsAfterOneThatWasTooLarge) {
+  InputCutter cutter(
+      [](v1::Input* input, absl::Status*) {
+        input->set_text("one");
+        return true;
+      },
+      nullptr, /*max_inputs=*/8, /*max_bytes=*/1 << 20, /*per_input=*/true);
+  const auto next = [&cutter] {
+    v1::EmbedRequest request;
+    return cutter.Next(request.mutable_inputs()).sent_as.size();
+  };
+  EXPECT_EQ(next(), 8u);
+  cutter.TakeSmaller(1);
+  EXPECT_EQ(next(), 1u);
+  cutter.TakeSmaller(1 << 20);  // never more again
+  EXPECT_EQ(next(), 1u);
+}
+
 class FewerInputsTest : public ::testing::Test {
  protected:
   FewerInputsTest() { service_.SetMaxInputs(3); }
@@ -295,10 +352,13 @@ TEST_F(FewerInputsTest, AStreamIsSentInRequestsThatTheServerTakes) {
       {}, options,
       [&](const BulkAnswer& answer) {
         EXPECT_EQ(answer.first_input, static_cast<int64_t>(done));
-        for (const absl::Status& error : answer.errors) {
-          EXPECT_TRUE(error.ok()) << error;
+        for (size_t i = 0; i < answer.errors.size(); ++i, ++done) {
+          EXPECT_TRUE(answer.errors[i].ok()) << answer.errors[i];
+          const std::vector<float> values = FakeVector(texts[done]);
+          EXPECT_EQ(answer.embeddings[i].packed(),
+                    std::string(reinterpret_cast<const char*>(values.data()),
+                                values.size() * sizeof(float)));
         }
-        done += answer.errors.size();
         return absl::OkStatus();
       });
   EXPECT_TRUE(status.ok()) << status;

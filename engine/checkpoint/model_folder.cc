@@ -53,8 +53,9 @@ absl::Status CheckModelFolder(const std::string& folder) {
   if (error == std::errc::permission_denied) {
     return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
   }
-  if (error && FileErrorMayPass(error.value())) {
-    return FolderUnavailable(folder, error.value());
+  if (error) {
+    const absl::Status status = FolderError(folder, error.value());
+    if (!absl::IsNotFound(status)) return status;
   }
   if (!fs::exists(found)) return NoFolder(folder, error.message());
   if (!fs::is_directory(found)) {

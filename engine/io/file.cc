@@ -103,9 +103,7 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
     if (errno == EACCES) {
       return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
     }
-    if (FileErrorMayPass(errno)) return FolderUnavailable(folder, errno);
-    return absl::NotFoundError(
-        absl::StrCat("no folder ", Quote(folder), ": ", std::strerror(errno)));
+    return FolderError(folder, errno);
   }
   const std::optional<std::string> real =
       RealPath(absl::StrCat(*real_folder, "/", name));
@@ -214,9 +212,14 @@ absl::StatusOr<bool> FileExists(const std::string& folder,
   return OpenFailed(folder, name, error);
 }
 
-absl::Status FolderUnavailable(const std::string& folder, int error) {
-  return absl::UnavailableError(absl::StrCat(
-      "folder ", Quote(folder), " cannot be read: ", std::strerror(error)));
+absl::Status FolderError(const std::string& folder, int error) {
+  const absl::StatusCode code =
+      FileError(error, "", absl::StatusCode::kNotFound).code();
+  const bool none = code == absl::StatusCode::kNotFound;
+  return absl::Status(
+      code,
+      absl::StrCat(none ? "no " : "", "folder ", Quote(folder),
+                   none ? "" : " cannot be read", ": ", std::strerror(error)));
 }
 
 absl::Status AccessError(absl::string_view what, const std::string& folder) {

@@ -60,12 +60,13 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
                                           int64_t max_bytes);
 
 // Whether folder/name exists, of any type. Errors, if that cannot be seen:
-// PERMISSION_DENIED, UNAVAILABLE and RESOURCE_EXHAUSTED, as of File::Open.
+// those of File::Open but NOT_FOUND.
 absl::StatusOr<bool> FileExists(const std::string& folder,
                                 absl::string_view name);
 
-// UNAVAILABLE: `folder` cannot be read for `error`, which may pass.
-absl::Status FolderUnavailable(const std::string& folder, int error);
+// What `error`, an errno, says of a folder: the code of FileError, or
+// NOT_FOUND.
+absl::Status FolderError(const std::string& folder, int error);
 
 // PERMISSION_DENIED: this process may not read `what` ("file 'config.json'").
 // Names the user and how to make `folder` readable.

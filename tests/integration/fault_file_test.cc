@@ -72,7 +72,10 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeReadIsRefusedByTheFilesName) {
 TEST(FaultFileTest, AModelWhoseFilesCannotBeLookedUpMayBeReadLater) {
   const TempFolder folder;
   WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
-  for (const int error : {EIO, ESTALE}) {
+  for (const auto& [error, code] :
+       {std::pair(EIO, StatusCode::kUnavailable),
+        std::pair(ESTALE, StatusCode::kUnavailable),
+        std::pair(ENOMEM, StatusCode::kResourceExhausted)}) {
     int after = 0;
     for (bool struck = true; struck; ++after) {
       SCOPED_TRACE(absl::StrCat(strerror(error), ", call ", after));
@@ -85,11 +88,10 @@ TEST(FaultFileTest, AModelWhoseFilesCannotBeLookedUpMayBeReadLater) {
         EXPECT_THAT(model, IsOk());
         continue;
       }
-      EXPECT_THAT(model, IsError(StatusCode::kUnavailable, strerror(error)));
-      EXPECT_THAT(model,
-                  AnyOf(IsError(StatusCode::kUnavailable, "file '"),
-                        IsError(StatusCode::kUnavailable,
-                                absl::StrCat("folder '", folder.path()))));
+      EXPECT_THAT(model, IsError(code, strerror(error)));
+      EXPECT_THAT(
+          model, AnyOf(IsError(code, "file '"),
+                       IsError(code, absl::StrCat("folder '", folder.path()))));
     }
     EXPECT_GT(after, 10);  // the folder, and what is or may be in it
   }

@@ -221,7 +221,7 @@ TEST(FileTest, ADiskOrFileSystemThatDoesNotAnswerMayAnswerLater) {
         FileError(error, "file 'a' cannot be opened"),
         IsError(absl::StatusCode::kUnavailable, "file 'a' cannot be opened"));
   }
-  EXPECT_THAT(FolderUnavailable("/mnt/a", ESTALE),
+  EXPECT_THAT(FolderError("/mnt/a", ESTALE),
               IsError(absl::StatusCode::kUnavailable,
                       "folder '/mnt/a' cannot be read: Stale file handle"));
 }
@@ -231,7 +231,13 @@ TEST(FileTest, MemoryAndDescriptorsThatLackAreNotTheFilesFault) {
     EXPECT_FALSE(FileErrorMayPass(error)) << std::strerror(error);
     EXPECT_THAT(FileError(error, "m"),
                 IsError(absl::StatusCode::kResourceExhausted, "m"));
+    EXPECT_THAT(FolderError("/mnt/a", error),
+                IsError(absl::StatusCode::kResourceExhausted,
+                        "folder '/mnt/a' cannot be read: "));
   }
+  EXPECT_THAT(FolderError("/mnt/a", ENOENT),
+              IsError(absl::StatusCode::kNotFound,
+                      "no folder '/mnt/a': No such file or directory"));
 }
 
 TEST(FileTest, WhatIsWrongWithAFileItselfDoesNotPass) {

@@ -191,7 +191,7 @@ ABSL_FLAG(
     int32_t, max_streams, kDefault.max_streams,
     "Open EmbedStreams of all connections and, counted separately, open health "
     "watches; beyond it RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: about 20 KB "
-    "each while idle, up to 1 MiB while busy.");
+    "each while idle, 1 MiB while busy, or a longer request and its answer.");
 ABSL_FLAG(int64_t, max_unread_answer_bytes, kDefault.max_unread_answer_bytes,
           "Bytes of answers that callers have not read yet; beyond it calls on "
           "connections with unread answers get RESOURCE_EXHAUSTED "

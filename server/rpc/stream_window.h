@@ -27,8 +27,8 @@ class StreamWindow {
   }
 
   bool empty() const { return requests_ == 0; }
-  // Whether the next request may be read, whatever its size: one that is larger
-  // than the window is held by itself.
+  // Whether the next request may be read, whatever its size: one request and
+  // its answer may be held beyond kMaxBytes.
   bool Room() const {
     return empty() || (requests_ < kMaxRequests && bytes_ < kMaxBytes);
   }

@@ -14,8 +14,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 
 import tokenizers  # noqa: E402
+from tokenizer_adversary import WHOLE  # noqa: E402
 
-WHOLE = os.environ.get("ENCODERD_TEST_CORPUS") == "whole"
 PINNED = "0.23.3"  # the version whose ids are the promise
 
 

@@ -50,9 +50,6 @@ absl::Status NoFolder(const std::string& folder, absl::string_view why) {
 absl::Status CheckModelFolder(const std::string& folder) {
   std::error_code error;
   const fs::file_status found = fs::status(folder, error);
-  if (error == std::errc::permission_denied) {
-    return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
-  }
   if (error) {
     const absl::Status status = FolderError(folder, error.value());
     if (!absl::IsNotFound(status)) return status;

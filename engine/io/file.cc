@@ -100,9 +100,6 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
   }
   const std::optional<std::string> real_folder = RealPath(folder);
   if (!real_folder.has_value()) {
-    if (errno == EACCES) {
-      return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
-    }
     return FolderError(folder, errno);
   }
   const std::optional<std::string> real =
@@ -213,6 +210,9 @@ absl::StatusOr<bool> FileExists(const std::string& folder,
 }
 
 absl::Status FolderError(const std::string& folder, int error) {
+  if (error == EACCES) {
+    return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
+  }
   const absl::StatusCode code =
       FileError(error, "", absl::StatusCode::kNotFound).code();
   const bool none = code == absl::StatusCode::kNotFound;

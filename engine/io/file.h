@@ -64,8 +64,8 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
 absl::StatusOr<bool> FileExists(const std::string& folder,
                                 absl::string_view name);
 
-// What `error`, an errno, says of a folder: the code of FileError, or
-// NOT_FOUND.
+// What `error`, an errno, says of a folder: AccessError, the code of FileError,
+// or NOT_FOUND.
 absl::Status FolderError(const std::string& folder, int error);
 
 // PERMISSION_DENIED: this process may not read `what` ("file 'config.json'").

@@ -323,10 +323,9 @@ class Bulk:
         at = self._window.index(pending)
         del self._window[at]
         most = (len(part.inputs) + 1) // 2
-        if error.reason == TOO_MANY and (
-                0 < named_limit(error) < len(part.inputs)):
-            most = named_limit(error)
         if error.reason == TOO_MANY:
+            if 0 < named_limit(error) < len(part.inputs):
+                most = named_limit(error)
             self._cutter.take_fewer(most)
         for place, smaller in enumerate(part.split(most), at):
             self._window.insert(place, self._prepare(smaller))

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -18,17 +19,25 @@ int64_t HeapBytes() {
   return static_cast<int64_t>(info.uordblks + info.hblkhd);
 }
 
-class SessionMemoryTest : public ::testing::TestWithParam<TestDevice> {};
-
-TEST_P(SessionMemoryTest, DoesNotGrowWhileServing) {
+RandomShape Shape() {
   RandomShape shape;
   shape.hidden = 128;
   shape.inner = 512;
   shape.positions = 256;
-  const IdLimits limits = RandomLimits(shape);
-  const auto encoder = Encoder::Build(GetParam().Open(), RandomConfig(shape),
-                                      RandomCheckpoint(shape, 1).get())
-                           .value();
+  return shape;
+}
+
+std::unique_ptr<const Encoder> BuildOn(const TestDevice& device) {
+  return Encoder::Build(device.Open(), RandomConfig(Shape()),
+                        RandomCheckpoint(Shape(), 1).get())
+      .value();
+}
+
+class SessionMemoryTest : public ::testing::TestWithParam<TestDevice> {};
+
+TEST_P(SessionMemoryTest, DoesNotGrowWhileServing) {
+  const IdLimits limits = RandomLimits(Shape());
+  const auto encoder = BuildOn(GetParam());
   const auto session = encoder->NewSession({512}).value();
 
   std::mt19937 random(1);
@@ -59,13 +68,7 @@ TEST_P(SessionMemoryTest, DoesNotGrowWhileServing) {
 }
 
 TEST_P(SessionMemoryTest, SaysHowMuchItHasTaken) {
-  RandomShape shape;
-  shape.hidden = 128;
-  shape.inner = 512;
-  shape.positions = 256;
-  const auto encoder = Encoder::Build(GetParam().Open(), RandomConfig(shape),
-                                      RandomCheckpoint(shape, 1).get())
-                           .value();
+  const auto encoder = BuildOn(GetParam());
   if (encoder->device().on_gpu()) GTEST_SKIP() << "in the card's memory";
   // Helper threads take theirs for the first Session.
   const auto first = encoder->NewSession({512}).value();

@@ -235,6 +235,9 @@ TEST(FileTest, MemoryAndDescriptorsThatLackAreNotTheFilesFault) {
                 IsError(absl::StatusCode::kResourceExhausted,
                         "folder '/mnt/a' cannot be read: "));
   }
+  EXPECT_THAT(FolderError("/mnt/a", EACCES),
+              IsError(absl::StatusCode::kPermissionDenied,
+                      "folder '/mnt/a' cannot be read by user "));
   EXPECT_THAT(FolderError("/mnt/a", ENOENT),
               IsError(absl::StatusCode::kNotFound,
                       "no folder '/mnt/a': No such file or directory"));

@@ -33,6 +33,11 @@ constexpr absl::Duration kNoProgress = absl::Milliseconds(400);
 constexpr absl::Duration kLastWords = absl::Seconds(3);
 // For gRPC's threads to hand over the calls that they have already read.
 constexpr absl::Duration kSettle = absl::Milliseconds(100);
+// Between the first GOAWAY, after which callers start no call here, and the
+// second, which names the last call that was read: a caller that writes once
+// its connection has closed may lose what it has not read yet, so the second
+// GOAWAY.
+constexpr absl::Duration kNotice = absl::Milliseconds(200);
 // For callers to read their last answers.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 
@@ -352,8 +357,8 @@ bool Server::Drain() {
   held_.GiveUpAll();
   absl::SleepFor(kSettle);
   if (all_left) WaitForLastWords(last);
-  acceptor_->CloseAllAfter(kGoodbye);
-  grpc_->Shutdown(std::chrono::system_clock::now());
+  acceptor_->CloseAllAfter(kNotice + kGoodbye);
+  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kNotice));
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()
           .Add("unanswered", unanswered)

@@ -7,9 +7,9 @@
 //    check gets in despite a few callers who take all they can.
 // 2. It keeps working after the process ran out of file descriptors.
 // 3. A shutdown that loses no call. gRPC's Shutdown cancels every call that it
-//    reads afterwards; StopReading leaves such calls unread, so that the GOAWAY
-//    that Shutdown sends does not cover them and callers send them elsewhere
-//    (RFC 9113, section 6.8).
+//    reads afterwards; StopReading leaves such calls unread, so that the last
+//    GOAWAY that Shutdown sends does not cover them and callers send them
+//    elsewhere (RFC 9113, section 6.8).
 //
 // It keeps a duplicate of each connection's descriptor, to notice its end and
 // to close its local side: two descriptors per connection. One thread,
@@ -56,9 +56,9 @@ class Acceptor {
 
   // Takes what waits in the backlog, as far as max_connections() allows, closes
   // the listener, and keeps gRPC from reading: what callers send from now on
-  // stays unread in the sockets. Waits for each connection to be quiet, 200 ms
-  // at most: Shutdown would cancel a call that is only partly read. Threads of
-  // gRPC may still be busy with what they read before.
+  // stays unread in the sockets. Waits for each connection to be quiet, a
+  // second at most: Shutdown would cancel a call that is only partly read.
+  // Threads of gRPC may still be busy with what they read before.
   void StopReading();
 
   // Closes every connection that is still open after this time, whatever its

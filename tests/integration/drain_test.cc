@@ -103,6 +103,29 @@ TEST(DrainTest, AStreamIsToldOfEachRequestThatIsNotAnsweredInTime) {
 
 // The end of a call follows its answer, which waits forever: only the server's
 // own patience ends it.
+// The system discards what a caller has not read yet if it writes to a
+// connection that has closed: so the GOAWAY from which gRPC knows that its call
+// was not read, and may be sent elsewhere.
+TEST(DrainTest, ACallerMayWriteUntilItHasReadThatTheServerLeaves) {
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration) {
+    TestServer server;
+    RawHttp2 caller(server.server().grpc_port());
+    EXPECT_TRUE(caller.ReadUntil(RawHttp2::kSettings));
+    std::thread leaving([&server] { EXPECT_TRUE(server.server().Drain()); });
+    EXPECT_TRUE(caller.ReadUntil(RawHttp2::kGoAway));
+    EXPECT_EQ(caller.payload().substr(0, 4), "\x7f\xff\xff\xff");
+    bool open = true;
+    for (int i = 0; i < 3; ++i) {
+      absl::SleepFor(absl::Milliseconds(30));  // as a caller without a core
+      open = open && caller.TryPing();
+    }
+    EXPECT_TRUE(caller.ReadUntil(RawHttp2::kGoAway));
+    EXPECT_EQ(caller.payload().substr(0, 4), std::string(4, '\0'));
+    leaving.join();
+    return open;
+  }));
+}
+
 TEST(DrainTest, AWatchThatNeverReadsHoldsUpLeavingForABoundedTime) {
   TestServer server;
   RawHttp2 deaf(server.server().grpc_port());

@@ -87,7 +87,11 @@ class RawHttp2 {
          headers.substr(0, headers.size() - kMissing));
     EXPECT_EQ(shutdown(fd_, SHUT_WR), 0);
   }
-  void Ping() { SendFrame(kPing, 0, 0, std::string(8, 'p')); }
+  void Ping() { EXPECT_TRUE(TryPing()); }
+  // False: the peer takes nothing more.
+  bool TryPing() {
+    return TrySend(FrameHead(kPing, 0, 0, 8) + std::string(8, 'p'));
+  }
   // The caller's side ends without more.
   void HalfClose(uint32_t stream) {
     constexpr uint8_t kEndStream = 1;
@@ -158,10 +162,11 @@ class RawHttp2 {
                  const std::string& payload) {
     Send(FrameHead(type, flags, stream, payload.size()) + payload);
   }
-  void Send(const std::string& bytes) {
-    EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
+  bool TrySend(const std::string& bytes) {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
   }
+  void Send(const std::string& bytes) { EXPECT_TRUE(TrySend(bytes)); }
   // Fewer bytes where the peer hung up or the time is up.
   std::string Receive(size_t size) {
     std::string bytes(size, '\0');

@@ -104,8 +104,8 @@ void Invocation::AddListFlags() {
   flags.AddInt("batch_size", "N",
                "texts per call, 1 to 65536; capped at the server's limit", 1,
                65536, &settings.batch_size);
-  flags.AddInt("in_flight", "N", "most calls in flight at a time, 1 to 1024", 1,
-               1024, &settings.in_flight);
+  flags.AddInt("in_flight", "N", "at most this many calls in flight, 1 to 1024",
+               1, 1024, &settings.in_flight);
   AddProgressFlag();
 }
 

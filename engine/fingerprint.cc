@@ -1,6 +1,10 @@
 #include "engine/fingerprint.h"
 
+#include <limits>
+
+#include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "engine/io/sha256.h"
 
@@ -26,6 +30,16 @@ std::string Line(absl::string_view name, absl::string_view value) {
   return absl::StrCat(name, " ", value.size(), " ", value, "\n");
 }
 
+// Six digits, or as many as it takes to tell the value from its neighbors.
+template <typename F>
+std::string Exactly(F value) {
+  const std::string text = absl::StrCat(value);
+  F read = 0;
+  absl::from_chars(text.data(), text.data() + text.size(), read);
+  if (read == value) return text;
+  return absl::StrFormat("%.*g", std::numeric_limits<F>::max_digits10, value);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
@@ -46,9 +60,9 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
   std::string text = absl::StrCat(
       Line("weights", info.weights_sha256), Line("products", info.dtype),
       Line("architecture", config.model_type), "activation ",
-      static_cast<int>(config.hidden_act), "\nepsilon ", config.layer_norm_eps,
-      "\npositions ", config.position_offset, " ",
-      config.position_scheme->name(), "\npooling ",
+      static_cast<int>(config.hidden_act), "\nepsilon ",
+      Exactly(config.layer_norm_eps), "\npositions ", config.position_offset,
+      " ", config.position_scheme->name(), "\npooling ",
       static_cast<int>(config.pooling), " ", config.normalize, " ",
       config.dimensions(), "\nmax_len ", info.limits.max_len, "\ntokens ",
       absl::StrJoin(probe.token_ids, " "), "\n", Line("words", *vocabulary),
@@ -69,8 +83,8 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
                     layer.reach.right, "\n");
   }
   for (const Rotation& rotation : config.rotations) {
-    absl::StrAppend(&text, "rotation ", rotation.theta, " ", rotation.dims,
-                    "\n");
+    absl::StrAppend(&text, "rotation ", Exactly(rotation.theta), " ",
+                    rotation.dims, "\n");
   }
   for (const HeadModule& module : config.head) {
     absl::StrAppend(&text, "head ", static_cast<int>(module.kind), " ",

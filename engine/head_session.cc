@@ -9,6 +9,10 @@
 namespace encoderd {
 namespace {
 
+bool IsPooled(const SequenceOutput& output) {
+  return output.kind == SequenceOutput::Kind::kPooled;
+}
+
 class HeadSession final : public Session {
  public:
   HeadSession(std::unique_ptr<Session> session, const Head* head)
@@ -27,6 +31,8 @@ class HeadSession final : public Session {
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,
                    ForwardResult* result) override {
+    if (std::none_of(outputs.begin(), outputs.end(), IsPooled))
+      return session_->Run(batch, outputs, result);
     plain_.assign(outputs.begin(), outputs.end());
     for (SequenceOutput& output : plain_) output.normalize = false;
     const absl::Status status = session_->Run(batch, plain_, &pooled_);
@@ -36,7 +42,7 @@ class HeadSession final : public Session {
       const absl::Span<const float> from =
           pooled_.Output(static_cast<int64_t>(b));
       float* out = result->values.data() + result->offsets[b];
-      if (outputs[b].kind != SequenceOutput::Kind::kPooled) {
+      if (!IsPooled(outputs[b])) {
         std::copy(from.begin(), from.end(), out);
         continue;
       }
@@ -45,6 +51,8 @@ class HeadSession final : public Session {
       std::copy(x_.begin(), x_.begin() + head_.out(), out);
       if (outputs[b].normalize) NormalizeL2(out, head_.out());
     }
+    const bool states = !std::all_of(outputs.begin(), outputs.end(), IsPooled);
+    if (states) pooled_ = ForwardResult();  // large, and rare in such a batch
     return absl::OkStatus();
   }
 
@@ -54,9 +62,8 @@ class HeadSession final : public Session {
     int64_t end = 0;
     result->offsets.assign(1, 0);
     for (size_t b = 0; b < outputs.size(); ++b) {
-      end += outputs[b].kind == SequenceOutput::Kind::kPooled
-                 ? head_.out()
-                 : pooled_.offsets[b + 1] - pooled_.offsets[b];
+      end += IsPooled(outputs[b]) ? head_.out()
+                                  : pooled_.offsets[b + 1] - pooled_.offsets[b];
       result->offsets.push_back(end);
     }
     result->values.resize(end);

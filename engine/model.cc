@@ -77,9 +77,13 @@ class LoadedModel : public Model {
   }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const override {
-    auto session = encoder_->NewSession(options);
-    if (!session.ok() || head_ == nullptr) return session;
-    return NewHeadSession(*std::move(session), head_.get());
+    try {
+      auto session = encoder_->NewSession(options);
+      if (!session.ok() || head_ == nullptr) return session;
+      return NewHeadSession(*std::move(session), head_.get());
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("no memory for a session");
+    }
   }
 
  private:

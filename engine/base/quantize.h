@@ -32,7 +32,8 @@ int64_t FormatBytes(VectorFormat format, int64_t count);
 // For kInt8 and kUint8, fixed ahead: the meaning of the bytes of each value.
 struct ByteRanges {
   std::vector<float> minimum;
-  std::vector<float> step;  // (maximum - minimum) / 255; 1 where that is 0
+  std::vector<float> step;  // (maximum - minimum) / 255, the least normal float
+                            // where that is 0: other values go to the ends
 
   bool empty() const { return minimum.empty(); }
   // minimum[i] < maximum[i], both of one length, their differences finite.

@@ -41,10 +41,10 @@ struct MaxLen {
   std::vector<std::string> notes;  // for the log
 };
 
-// The smallest limit; the flag replaces it. DATA_LOSS: max_seq_length is over
-// a stored table. INVALID_ARGUMENT: the flag is, or no file sets a limit and
-// the flag does not either, or more rows than kMaxGeneratedRows would be
-// generated.
+// The smallest limit; the flag replaces it. A max_seq_length or
+// model_max_length over a stored table is ignored, with a note.
+// INVALID_ARGUMENT: the flag is over it, or no file sets a limit and the flag
+// does not either, or more rows than kMaxGeneratedRows would be generated.
 absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits);
 
 }  // namespace encoderd

@@ -12,7 +12,7 @@
 namespace encoderd {
 
 // Fills transformer_folder, pooling, head, normalize, prompts,
-// default_prompt_name and notes of *config from modules.json, the Pooling
+// default_prompt_name and warnings of *config from modules.json, the Pooling
 // module's config.json and config_sentence_transformers.json. Without
 // modules.json: mean pooling, not normalized, no prompts, and a warning.
 // UNIMPLEMENTED for a module or a mode by name. *pooling_width: the hidden_size

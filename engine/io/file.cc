@@ -38,7 +38,12 @@ bool IsInside(const std::string& path, const std::string& folder) {
 std::optional<std::string> CacheBlobs(const std::string& real_folder) {
   const size_t snapshots = real_folder.rfind("/snapshots/");
   if (snapshots == std::string::npos) return std::nullopt;
-  return absl::StrCat(real_folder.substr(0, snapshots), "/blobs");
+  const std::string repository = real_folder.substr(0, snapshots);
+  if (!absl::StartsWith(repository.substr(repository.rfind('/') + 1),
+                        "models--")) {
+    return std::nullopt;
+  }
+  return absl::StrCat(repository, "/blobs");
 }
 
 bool IsPlainRelativeName(absl::string_view name) {

@@ -1,4 +1,5 @@
-// JSON of a model folder: one wrapper around nlohmann-json that never throws.
+// JSON of a model folder: one wrapper around nlohmann-json that throws
+// nothing but std::bad_alloc.
 //
 // Strict where a lenient reader would let two programs read one file
 // differently: duplicate keys, a byte order mark, comments and anything after
@@ -80,7 +81,7 @@ class JsonFields {
   std::string name_;
 };
 
-// A value for an error message, at most some 60 characters.
+// A value for an error message, shortened as by Quote.
 std::string ShowJson(const Json& value);
 
 }  // namespace encoderd

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
 namespace encoderd {
 namespace cpu {
 
@@ -28,6 +31,11 @@ class AlignedBuffer {
   };
   std::unique_ptr<void, Free> data_;
 };
+
+// RESOURCE_EXHAUSTED where memory cannot be had: "no memory for BYTES bytes of
+// WHAT".
+absl::Status Allocate(int64_t bytes, absl::string_view what,
+                      AlignedBuffer* buffer);
 
 }  // namespace cpu
 }  // namespace encoderd

@@ -95,6 +95,12 @@ class CpuDevice : public Device {
       const LinearWeights& weights, Activation activation) override {
     const ProductKernels& kernels =
         int8_ != nullptr && weights.allow_int8 ? *int8_ : products_;
+    if (&kernels == int8_ && weights.weight.cols > kMostInt8Columns) {
+      return absl::UnimplementedError(
+          absl::StrCat("int8 products of rows of ", weights.weight.cols,
+                       " are not supported; at most ", kMostInt8Columns,
+                       "; choose products dtype"));
+    }
     absl::StatusOr<Product> product =
         Product::Create(kernels, weights, activation, &weight_memory_);
     if (!product.ok()) return product.status();

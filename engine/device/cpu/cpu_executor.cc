@@ -86,6 +86,7 @@ class CpuExecutor : public Executor {
   CpuExecutor(const CpuExecutor&) = delete;
   CpuExecutor& operator=(const CpuExecutor&) = delete;
 
+  // product_bytes: of scratch, for the widest product.
   absl::Status TakeScratch(int64_t product_bytes);
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
@@ -120,10 +121,10 @@ class CpuExecutor : public Executor {
   template <typename O>
   void Do(const O& op) {
     const int64_t rows = RowsIn(op);
-    pass_->Run(pass_->Threads(MostRowParts(rows)), 1, scratch_,
-               [&](const Team::Slice& slice, const ThreadScratch& scratch) {
+    pass_->Run(pass_->Threads(MostRowParts(rows)), 1, scratch_.data(),
+               [&](const Team::Slice& slice, void* scratch) {
                  RunKernel(Some(op, RowsOfPart(rows, slice.part, slice.parts)),
-                           scratch.row.data());
+                           scratch);
                });
   }
   void Do(const ProductOp& op);
@@ -136,21 +137,21 @@ class CpuExecutor : public Executor {
     static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
   void Multiply(const ProductOp& op, const ProductBlock& block,
-                int64_t next_panel, const ThreadScratch& scratch) const;
+                int64_t next_panel, void* scratch) const;
   QueryLine LineOf(const AttentionOp& op, int64_t sequence) const;
   // What the cost begin .. end - 1 of all sequences pays for.
   void Attend(const AttentionOp& op, int64_t begin, int64_t end,
-              const ThreadScratch& scratch) const;
+              void* scratch) const;
 
-  // Adds to scratch_bytes_.
-  absl::Status Reserve(int64_t bytes, absl::string_view what,
-                       AlignedBuffer* buffer);
+  // As Allocate, counted in scratch_bytes_.
+  absl::Status Take(int64_t bytes, absl::string_view what,
+                    AlignedBuffer* buffer);
 
   // Constant after TakeScratch.
   const Kernels& kernels_;
   const ExecutorLimits limits_;
   Team* const team_;
-  ThreadScratch scratch_;  // of the calling thread
+  AlignedBuffer scratch_;  // of the calling thread, for one op at a time
   AlignedBuffer states_;   // [max_seqlen,H], bf16 only
   std::vector<AlignedBuffer> matrices_;
   int64_t scratch_bytes_ = 0;
@@ -164,37 +165,31 @@ class CpuExecutor : public Executor {
 
 absl::Status CpuExecutor::TakeScratch(int64_t product_bytes) {
   const ModelSizes& model = limits_.model;
-  ScratchBytes bytes;
-  bytes.product = product_bytes;
-  bytes.attention =
-      kernels_.attention_scratch_bytes(model.max_len, model.head_size());
-  // A row: [H] or [E], whichever is more.
-  bytes.row = int64_t{4} * std::max(model.hidden_size, model.embedding_size);
-  absl::Status status = encoderd::cpu::TakeScratch(bytes, &scratch_);
-  scratch_bytes_ += bytes.product + bytes.attention + bytes.row;
+  const int64_t row_bytes =
+      int64_t{4} * std::max(model.hidden_size, model.embedding_size);
+  const int64_t bytes = std::max(
+      {product_bytes, row_bytes,
+       kernels_.attention_scratch_bytes(model.max_len, model.head_size())});
+  absl::Status status = Take(bytes, "scratch", &scratch_);
   status.Update(team_->Reserve(bytes));
   if (kernels_.bf16) {
-    status.Update(Reserve(int64_t{4} * model.max_len * model.hidden_size,
-                          "pooling scratch", &states_));
+    status.Update(Take(int64_t{4} * model.max_len * model.hidden_size,
+                       "states to pool", &states_));
   }
   return status;
 }
 
-absl::Status CpuExecutor::Reserve(int64_t bytes, absl::string_view what,
-                                  AlignedBuffer* buffer) {
-  *buffer = AlignedBuffer(bytes);
-  if (buffer->data() == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for ", bytes, " bytes of ", what));
-  }
-  scratch_bytes_ += bytes;
-  return absl::OkStatus();
+absl::Status CpuExecutor::Take(int64_t bytes, absl::string_view what,
+                               AlignedBuffer* buffer) {
+  const absl::Status status = encoderd::cpu::Allocate(bytes, what, buffer);
+  if (status.ok()) scratch_bytes_ += bytes;
+  return status;
 }
 
 absl::StatusOr<Matrix> CpuExecutor::Allocate(int64_t rows, int64_t cols) {
   AlignedBuffer buffer;
   absl::Status status =
-      Reserve(rows * cols * DTypeBytes(dtype()), "activations", &buffer);
+      Take(rows * cols * DTypeBytes(dtype()), "activations", &buffer);
   if (!status.ok()) return status;
   Matrix matrix{buffer.data(), rows, cols, dtype()};
   matrices_.push_back(std::move(buffer));
@@ -219,8 +214,7 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
 }
 
 void CpuExecutor::Multiply(const ProductOp& op, const ProductBlock& block,
-                           int64_t next_panel,
-                           const ThreadScratch& scratch) const {
+                           int64_t next_panel, void* scratch) const {
   const Product& product = static_cast<const CpuLinear&>(*op.weights).product;
   const int64_t end = block.rows.end();
   for (int64_t r = block.rows.first; r < end; r += kProductRows) {
@@ -228,7 +222,7 @@ void CpuExecutor::Multiply(const ProductOp& op, const ProductBlock& block,
     const int64_t next = rows.end() < end ? block.panels.first : next_panel;
     product.Run(Some(op.x, rows),
                 {block.panels.first, block.panels.count, next},
-                Some(op.y, rows), scratch.product.data());
+                Some(op.y, rows), scratch);
   }
 }
 
@@ -239,8 +233,8 @@ void CpuExecutor::Do(const ProductOp& op) {
   ProductGrid grid = GridOf(size, team_->cores());
   const int32_t threads = pass_->Threads(grid.parts());
   if (threads < grid.parts()) grid = GridOf(size, threads);
-  pass_->Run(grid.parts(), grid.slices(), scratch_,
-             [&](const Team::Slice& slice, const ThreadScratch& scratch) {
+  pass_->Run(grid.parts(), grid.slices(), scratch_.data(),
+             [&](const Team::Slice& slice, void* scratch) {
                const auto block = [&](int32_t index) {
                  return SliceOf(grid, size, slice.part, index);
                };
@@ -257,7 +251,7 @@ QueryLine CpuExecutor::LineOf(const AttentionOp& op, int64_t sequence) const {
 }
 
 void CpuExecutor::Attend(const AttentionOp& op, int64_t begin, int64_t end,
-                         const ThreadScratch& scratch) const {
+                         void* scratch) const {
   AttentionOp some = op;
   int64_t before = 0;  // the cost of the sequences before this one
   for (int64_t b = op.first_sequence; before < end; ++b) {
@@ -268,8 +262,7 @@ void CpuExecutor::Attend(const AttentionOp& op, int64_t begin, int64_t end,
     Range rows = QueriesBetween(line, begin - before, end - before);
     while (rows.count > 0) {
       TakePiece(&rows, &some);
-      if (PlaceContext(op, b, first, &some))
-        RunKernel(some, scratch.attention.data());
+      if (PlaceContext(op, b, first, &some)) RunKernel(some, scratch);
     }
     before += CostOf(line);
   }
@@ -288,8 +281,8 @@ void CpuExecutor::Do(const AttentionOp& op) {
       pass_->Threads(MostQueryParts(op.heads, sequences, op.qkv.rows));
   const int32_t slices =
       parts == 1 ? 1 : QuerySlices(cost / parts, most_of_line / op.heads);
-  pass_->Run(parts, slices, scratch_,
-             [&](const Team::Slice& slice, const ThreadScratch& scratch) {
+  pass_->Run(parts, slices, scratch_.data(),
+             [&](const Team::Slice& slice, void* scratch) {
                const int64_t all = int64_t{slice.parts} * slice.count;
                const int64_t at =
                    int64_t{slice.part} * slice.count + slice.index;

@@ -28,6 +28,9 @@ struct Kernel {
 // Attention reads as many floats of a bias beyond its last distance.
 constexpr int64_t kBiasPadding = 16;
 
+// Of a product in 8 bits: more codes of 255 times 127 exceed its 32-bit sum.
+constexpr int64_t kMostInt8Columns = INT32_MAX / (255 * 127);
+
 // y [rows,out] = activation(x [rows,in] W^T + b).
 struct PackedWeights {
   int64_t in = 0;

@@ -31,27 +31,7 @@ void Pause() {
 #endif
 }
 
-absl::Status Take(int64_t bytes, absl::string_view what,
-                  AlignedBuffer* buffer) {
-  *buffer = AlignedBuffer(bytes);
-  if (buffer->data() != nullptr) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no memory for ", bytes, " bytes of ", what, " scratch"));
-}
-
-ScratchBytes LargerOf(const ScratchBytes& a, const ScratchBytes& b) {
-  return {std::max(a.product, b.product), std::max(a.attention, b.attention),
-          std::max(a.row, b.row)};
-}
-
 }  // namespace
-
-absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch) {
-  absl::Status status = Take(bytes.product, "product", &scratch->product);
-  status.Update(Take(bytes.attention, "attention", &scratch->attention));
-  status.Update(Take(bytes.row, "row", &scratch->row));
-  return status;
-}
 
 struct Team::Pass::Op {
   const Share& share;
@@ -101,7 +81,7 @@ void Team::Work(Helper* helper) {
       continue;
     }
     const Job& job = helper->job;
-    job.pass->Compute(*job.op, job.part, helper->scratch);
+    job.pass->Compute(*job.op, job.part, helper->scratch.data());
     helper->state.store(State::kIdle, std::memory_order_release);
   }
 }
@@ -160,8 +140,7 @@ std::atomic<int32_t>& Team::Pass::NextOf(int32_t part) {
   return part == 0 ? next_ : team_->helpers_[helpers_[part - 1]]->next;
 }
 
-void Team::Pass::ComputeRest(const Op& op, int32_t part,
-                             const ThreadScratch& scratch) {
+void Team::Pass::ComputeRest(const Op& op, int32_t part, void* scratch) {
   std::atomic<int32_t>& next = NextOf(part);
   // A load first: threads that only look do not take the line of cache, and
   // `next` stays small.
@@ -172,14 +151,13 @@ void Team::Pass::ComputeRest(const Op& op, int32_t part,
   }
 }
 
-void Team::Pass::Compute(const Op& op, int32_t part,
-                         const ThreadScratch& scratch) {
+void Team::Pass::Compute(const Op& op, int32_t part, void* scratch) {
   for (int32_t i = 0; i < std::min(kNeighbors, op.parts); ++i)
     ComputeRest(op, (part + i) % op.parts, scratch);
 }
 
-void Team::Pass::Run(int32_t parts, int32_t slices,
-                     const ThreadScratch& scratch, Share share) {
+void Team::Pass::Run(int32_t parts, int32_t slices, void* scratch,
+                     Share share) {
   const Op op = {share, parts, slices};
   for (int32_t part = 0; part < parts; ++part)
     NextOf(part).store(0, std::memory_order_relaxed);
@@ -210,18 +188,13 @@ void Team::Pass::Run(int32_t parts, int32_t slices,
   }
 }
 
-absl::Status Team::Reserve(const ScratchBytes& bytes) {
+absl::Status Team::Reserve(int64_t bytes) {
   for (const auto& helper : helpers_) {
     while (helper->lent.exchange(true)) std::this_thread::yield();
-    const ScratchBytes wanted = LargerOf(bytes, helper->reserved);
-    absl::Status status;
-    if (wanted != helper->reserved) {
-      ThreadScratch larger;
-      status = TakeScratch(wanted, &larger);
-      if (status.ok()) {  // else the passes of others keep what it has
-        helper->scratch = std::move(larger);
-        helper->reserved = wanted;
-      }
+    absl::Status status;  // an error leaves what passes of others need
+    if (bytes > helper->reserved) {
+      status = Allocate(bytes, "scratch", &helper->scratch);
+      if (status.ok()) helper->reserved = bytes;
     }
     helper->lent = false;
     if (!status.ok()) return status;

@@ -31,24 +31,6 @@
 namespace encoderd {
 namespace cpu {
 
-// Memory of one thread for the ops that ask for some.
-struct ThreadScratch {
-  AlignedBuffer product;
-  AlignedBuffer attention;
-  AlignedBuffer row;
-};
-
-struct ScratchBytes {
-  int64_t product = 0;
-  int64_t attention = 0;
-  int64_t row = 0;
-
-  bool operator==(const ScratchBytes&) const = default;
-};
-
-// RESOURCE_EXHAUSTED where memory cannot be had.
-absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch);
-
 class Team {
  public:
   // Slice `index` of `count` of part `part` of `parts`.
@@ -58,9 +40,9 @@ class Team {
     int32_t index = 0;
     int32_t count = 1;
   };
-  // Computes a slice. Must not throw.
-  using Share =
-      absl::FunctionRef<void(const Slice& slice, const ThreadScratch& scratch)>;
+  // Computes a slice. scratch: the thread's own memory, which the slice before
+  // may have used. Must not throw.
+  using Share = absl::FunctionRef<void(const Slice& slice, void* scratch)>;
 
   // Starts cores - 1 threads, which sleep; fewer where the system gives no
   // more threads or memory.
@@ -69,9 +51,9 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Before passes whose ops need so much of each helper. RESOURCE_EXHAUSTED
-  // where memory cannot be had.
-  absl::Status Reserve(const ScratchBytes& bytes);
+  // Before passes whose ops need so many bytes of scratch memory of each
+  // helper. RESOURCE_EXHAUSTED where memory cannot be had.
+  absl::Status Reserve(int64_t bytes);
 
   // An Executor, whose passes may run at any time from now on, until it leaves.
   void Join() { ++executors_; }
@@ -92,8 +74,7 @@ class Team {
     // all are. The calling thread, which uses `scratch`, begins with part 0,
     // each helper with its own part; then each takes slices that others have
     // not begun. parts: at most what Threads returned.
-    void Run(int32_t parts, int32_t slices, const ThreadScratch& scratch,
-             Share share);
+    void Run(int32_t parts, int32_t slices, void* scratch, Share share);
 
    private:
     friend class Team;
@@ -101,9 +82,9 @@ class Team {
 
     std::atomic<int32_t>& NextOf(int32_t part);
     // Those slices of a part that no thread has begun.
-    void ComputeRest(const Op& op, int32_t part, const ThreadScratch& scratch);
+    void ComputeRest(const Op& op, int32_t part, void* scratch);
     // Part `part`, then what is left of the parts after it.
-    void Compute(const Op& op, int32_t part, const ThreadScratch& scratch);
+    void Compute(const Op& op, int32_t part, void* scratch);
 
     Team* const team_;
     std::vector<int32_t> helpers_;  // that it has now
@@ -128,9 +109,9 @@ class Team {
     std::atomic<State> state{State::kIdle};
     std::atomic<int32_t> next{0};  // slice of its part to begin
     std::atomic<bool> lent{false};
-    Job job;                // while posted or taken
-    ScratchBytes reserved;  // while lent
-    ThreadScratch scratch;
+    Job job;               // while posted or taken
+    int64_t reserved = 0;  // bytes of scratch; while lent
+    AlignedBuffer scratch;
     std::thread thread;
 
     bool Busy() const {

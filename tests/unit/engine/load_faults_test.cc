@@ -95,5 +95,20 @@ TEST(LoadFaultsTest, TheDigestIsComputedOnItsThread) {
               IsError(kUnavailable, "Input/output error"));
 }
 
+TEST(LoadFaultsTest, ASessionWithoutMemoryIsRefused) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  const auto model = Model::Load(folder.path(), {.device = "cpu"});
+  ASSERT_THAT(model, IsOk());
+  for (int after = 0;; ++after) {
+    ASSERT_LT(after, 1000);
+    const ScopedFault fault(FaultPoint::kAllocation,
+                            {.after = after, .may_miss = true});
+    const absl::Status status = (*model)->NewSession({}).status();
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  }
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -153,5 +153,18 @@ TEST_F(PositionSchemesTest, ATableBesideASinusoidIsAContradiction) {
   EXPECT_THAT(Load(100), IsError(kUnimplemented, "sinusoidal positions"));
 }
 
+// Numbers that differ in a digit that most printing leaves out.
+TEST_F(PositionSchemesTest, FingerprintsTellCloseNumbersApart) {
+  const auto fingerprint = [&](const std::string& key, double value) {
+    SetConfig(key, value);
+    return Load().value()->info().fingerprint;
+  };
+  EXPECT_NE(fingerprint("layer_norm_eps", 1e-5),
+            fingerprint("layer_norm_eps", 1.000001e-5));
+  WriteCheckpoint(CheckpointSpecOf("modernbert"), folder_.path());
+  EXPECT_NE(fingerprint("local_rope_theta", 1234567),
+            fingerprint("local_rope_theta", 1234568));
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -19,11 +19,9 @@ constexpr int32_t kCores = 4;
 int32_t ThreadsOf(Team* team) {
   for (int32_t i = 0; i < kCores; ++i) team->Join();
   Team::Pass pass(team);
-  const ThreadScratch scratch;
   const int32_t parts = pass.Threads(kCores);
   std::atomic<int> slices = 0;
-  pass.Run(parts, 3, scratch,
-           [&](const Team::Slice&, const ThreadScratch&) { ++slices; });
+  pass.Run(parts, 3, nullptr, [&](const Team::Slice&, void*) { ++slices; });
   EXPECT_EQ(slices, 3 * parts);
   return parts;
 }
@@ -73,7 +71,7 @@ TEST(TeamFaultsTest, APassThatThereIsNoMemoryForTakesNoCores) {
   }
   EXPECT_EQ(team.passes(), 0);
   EXPECT_EQ(team.lent(), 0);
-  EXPECT_TRUE(team.Reserve({64, 64, 64}).ok());
+  EXPECT_TRUE(team.Reserve(64).ok());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/device/cpu/cpu_info.h"
 #include "tests/support/patience.h"
@@ -22,7 +23,8 @@ namespace encoderd {
 namespace cpu {
 namespace {
 
-constexpr ScratchBytes kSome = {64, 128, 192};
+constexpr int64_t kSome = 192;
+constexpr int64_t kTooMuch = int64_t{1} << 60;
 
 // A Team with an executor for each core.
 class FullTeam : public Team {
@@ -35,11 +37,9 @@ class FullTeam : public Team {
 // One op of `pass`: how many threads it had.
 int32_t ThreadsOf(Team::Pass* pass, int32_t most) {
   const int32_t threads = pass->Threads(most);
-  ThreadScratch scratch;
-  pass->Run(threads, 1, scratch,
-            [&](const Team::Slice& slice, const ThreadScratch&) {
-              EXPECT_EQ(slice.parts, threads);
-            });
+  pass->Run(threads, 1, nullptr, [&](const Team::Slice& slice, void*) {
+    EXPECT_EQ(slice.parts, threads);
+  });
   return threads;
 }
 
@@ -48,18 +48,16 @@ class TeamTest : public ::testing::TestWithParam<int32_t> {};
 TEST_P(TeamTest, EverySliceIsComputedOnce) {
   FullTeam team(GetParam());
   Team::Pass pass(&team);
-  ThreadScratch scratch;
   for (int round = 0; round < 2000; ++round) {
     const int32_t most = 1 + round % 6, slices = 1 + round % 5;
     std::atomic<int> times[6][5] = {};
     const int32_t parts = pass.Threads(most);
     ASSERT_EQ(parts, std::min(most, GetParam()));
-    pass.Run(parts, slices, scratch,
-             [&](const Team::Slice& slice, const ThreadScratch&) {
-               ++times[slice.part][slice.index];
-               EXPECT_EQ(slice.parts, parts);
-               EXPECT_EQ(slice.count, slices);
-             });
+    pass.Run(parts, slices, nullptr, [&](const Team::Slice& slice, void*) {
+      ++times[slice.part][slice.index];
+      EXPECT_EQ(slice.parts, parts);
+      EXPECT_EQ(slice.count, slices);
+    });
     for (int32_t part = 0; part < 6; ++part) {
       for (int32_t slice = 0; slice < 5; ++slice) {
         const bool is_one = part < parts && slice < slices;
@@ -73,9 +71,8 @@ TEST_P(TeamTest, EverySliceIsComputedOnce) {
 void RunOnEach(int threads, Team::Pass* pass,
                const std::function<void()>& body) {
   std::atomic<int> running = 0;
-  ThreadScratch scratch;
   ASSERT_EQ(pass->Threads(threads), threads);
-  pass->Run(threads, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
+  pass->Run(threads, 1, nullptr, [&](const Team::Slice&, void*) {
     ++running;
     EXPECT_TRUE(Eventually([&] { return running == threads; }));
     body();
@@ -112,14 +109,12 @@ TEST(TeamSliceTest, EverySliceOfManyPartsIsComputedOnce) {
   constexpr int32_t kParts = 20, kSlices = 3;
   FullTeam team(kParts);
   Team::Pass pass(&team);
-  ThreadScratch scratch;
   for (int round = 0; round < 50; ++round) {
     ASSERT_EQ(pass.Threads(kParts), kParts);
     std::atomic<int> times[kParts][kSlices] = {};
-    pass.Run(kParts, kSlices, scratch,
-             [&](const Team::Slice& slice, const ThreadScratch&) {
-               ++times[slice.part][slice.index];
-             });
+    pass.Run(kParts, kSlices, nullptr, [&](const Team::Slice& slice, void*) {
+      ++times[slice.part][slice.index];
+    });
     for (const auto& part : times) {
       for (const std::atomic<int>& slice : part) ASSERT_EQ(slice, 1);
     }
@@ -135,7 +130,7 @@ class SlowThreadTest : public ::testing::TestWithParam<int32_t> {
     const int32_t threads = GetParam();
     FullTeam team(threads);
     Team::Pass pass(&team);
-    ThreadScratch scratch;
+    int of_caller = 0;
     EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
       const absl::Time until = absl::Now() + time;
       const auto wait_for = [&](absl::FunctionRef<bool()> what) {
@@ -145,9 +140,9 @@ class SlowThreadTest : public ::testing::TestWithParam<int32_t> {
       };
       std::atomic<int> done = 0;
       std::atomic<bool> begun = false, was_slow = false;
-      pass.Run(pass.Threads(threads), kSlices, scratch,
-               [&](const Team::Slice& slice, const ThreadScratch& mine) {
-                 const bool is_caller = &mine == &scratch;
+      pass.Run(pass.Threads(threads), kSlices, &of_caller,
+               [&](const Team::Slice&, const void* scratch) {
+                 const bool is_caller = scratch == &of_caller;
                  if (is_caller == caller_is_slow && !begun.exchange(true)) {
                    was_slow =
                        wait_for([&] { return done == threads * kSlices - 1; });
@@ -174,22 +169,20 @@ INSTANTIATE_TEST_SUITE_P(Threads, SlowThreadTest, ::testing::Values(2, 3));
 TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
   FullTeam team(GetParam());
   ASSERT_TRUE(team.Reserve(kSome).ok());
-  ThreadScratch scratch;
-  ASSERT_TRUE(TakeScratch(kSome, &scratch).ok());
+  int of_caller = 0;
   Team::Pass pass(&team);
   std::mutex mu;
   std::map<std::thread::id, const void*> seen;
   for (int round = 0; round < 100; ++round) {
-    pass.Run(pass.Threads(GetParam()), 3, scratch,
-             [&](const Team::Slice&, const ThreadScratch& mine) {
+    pass.Run(pass.Threads(GetParam()), 3, &of_caller,
+             [&](const Team::Slice&, const void* scratch) {
                const std::lock_guard<std::mutex> lock(mu);
-               const void* const memory = mine.attention.data();
                const auto [it, is_new] =
-                   seen.try_emplace(std::this_thread::get_id(), memory);
-               EXPECT_EQ(it->second, memory);
+                   seen.try_emplace(std::this_thread::get_id(), scratch);
+               EXPECT_EQ(it->second, scratch);
              });
   }
-  EXPECT_EQ(seen[std::this_thread::get_id()], scratch.attention.data());
+  EXPECT_EQ(seen[std::this_thread::get_id()], &of_caller);
   std::set<const void*> different;
   for (const auto& [id, memory] : seen) different.insert(memory);
   EXPECT_EQ(different.size(), seen.size());
@@ -260,7 +253,26 @@ TEST(TeamPassTest, GivesBackWhatItHas) {
   { EXPECT_EQ(ThreadsOf(std::make_unique<Team::Pass>(&team).get(), 2), 2); }
   EXPECT_EQ(team.passes(), 0);
   EXPECT_EQ(team.lent(), 0);
-  ASSERT_TRUE(team.Reserve(kSome).ok());  // waits for helpers that are lent
+  EXPECT_TRUE(team.Reserve(kSome).ok());
+}
+
+// Memory of a helper that may be using it stays as it is.
+TEST(TeamPassTest, ReserveWaitsForHelpersThatAreLent) {
+  FullTeam team(2);
+  std::atomic<bool> reserved = false;
+  std::thread thread;
+  {
+    Team::Pass pass(&team);
+    ASSERT_EQ(ThreadsOf(&pass, 2), 2);
+    thread = std::thread([&] {
+      EXPECT_TRUE(team.Reserve(kSome).ok());
+      reserved = true;
+    });
+    absl::SleepFor(absl::Milliseconds(20));
+    EXPECT_FALSE(reserved);
+  }
+  thread.join();
+  EXPECT_TRUE(reserved);
 }
 
 // Passes of four threads on a team of two: each part once, whoever helps.
@@ -271,16 +283,14 @@ TEST(TeamPassTest, PassesSideBySideDoNotMeet) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      ThreadScratch scratch;
       for (int round = 0; round < 500; ++round) {
         Team::Pass pass(&team);
         for (int op = 0; op < 3; ++op) {
           std::atomic<int> sum = 0;
           const int32_t parts = pass.Threads(2);
-          pass.Run(parts, 2, scratch,
-                   [&](const Team::Slice& slice, const ThreadScratch&) {
-                     sum += 1 + 10 * slice.part + 100 * slice.index;
-                   });
+          pass.Run(parts, 2, nullptr, [&](const Team::Slice& slice, void*) {
+            sum += 1 + 10 * slice.part + 100 * slice.index;
+          });
           if (sum != (parts == 2 ? 224 : 102)) ++faults;
         }
       }
@@ -304,10 +314,10 @@ TEST(TeamScratchTest, NamesWhatItCannotHave) {
   GTEST_SKIP() << "a sanitizer ends the program instead";
 #endif
   FullTeam team(2);
-  const absl::Status status = team.Reserve({64, int64_t{1} << 60, 64});
+  const absl::Status status = team.Reserve(kTooMuch);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(status.message().find("attention scratch"), std::string::npos)
-      << status;
+  EXPECT_EQ(status.message(),
+            absl::StrCat("no memory for ", kTooMuch, " bytes of scratch"));
   EXPECT_TRUE(team.Reserve(kSome).ok());
 }
 
@@ -317,16 +327,16 @@ TEST(TeamScratchTest, HelpersKeepWhatTheyHaveIfMoreCannotBeHad) {
 #endif
   FullTeam team(2);
   ASSERT_TRUE(team.Reserve(kSome).ok());
-  EXPECT_FALSE(team.Reserve({64, int64_t{1} << 60, 64}).ok());
+  EXPECT_FALSE(team.Reserve(kTooMuch).ok());
   Team::Pass pass(&team);
-  ThreadScratch scratch;
+  int of_caller = 0;
   std::atomic<bool> helped{false};
   EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
     pass.Run(
-        pass.Threads(2), 1, scratch,
-        [&](const Team::Slice& slice, const ThreadScratch& mine) {
-          if (&mine != &scratch) {
-            EXPECT_NE(mine.attention.data(), nullptr);
+        pass.Threads(2), 1, &of_caller,
+        [&](const Team::Slice& slice, const void* scratch) {
+          if (scratch != &of_caller) {
+            EXPECT_NE(scratch, nullptr);
             helped = true;
           } else if (slice.part == 0) {  // a helper that is late has no part
             const absl::Time until = absl::Now() + time;

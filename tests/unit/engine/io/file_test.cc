@@ -141,6 +141,17 @@ TEST(FileTest, OpensAModelInTheLayoutOfTheHuggingFaceCache) {
               IsError(kDataLoss, "leads out of its folder"));
 }
 
+TEST(FileTest, TakesNoOtherFolderForThatCache) {
+  const TempFolder folder;
+  folder.Write("blobs/123", "secret");
+  folder.Write("snapshots/model/own", "own");
+  const std::string model = folder.Path("snapshots/model");
+  std::filesystem::create_symlink("../../blobs/123", model + "/out");
+  EXPECT_THAT(File::Open(model, "own", 100), IsOk());
+  EXPECT_THAT(File::Open(model, "out", 100),
+              IsError(kDataLoss, "leads out of its folder"));
+}
+
 TEST(FileTest, RefusesAFifoWithoutWaitingForAWriter) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo(folder.Path("fifo").c_str(), 0600), 0);

@@ -318,10 +318,10 @@ class Work {
   v1::EmbedRequest blank_;
   SameModel model_;
   std::deque<std::unique_ptr<Pending>> window_;  // in the list's order
-  std::unique_ptr<BulkStream> stream_;  // after window_: it reads from it
-  int64_t made_ = 0;                    // requests; the next one's id
-  absl::Status trouble_;                // the last error that was not final
-  absl::Duration silence_;              // waited for since the last answer
+  std::unique_ptr<BulkStream> stream_;
+  int64_t made_ = 0;        // requests; the next one's id
+  absl::Status trouble_;    // the last error that was not final
+  absl::Duration silence_;  // waited for since the last answer
   absl::Time connect_at_ = absl::InfinitePast();
   absl::Duration pause_ = kFirstBackoff;
 };

@@ -62,7 +62,9 @@ class Work {
         cutter_(
             [this, source = std::move(source)](v1::Input* input,
                                                absl::Status* refused) {
-              if (Stopped()) return absl::StatusOr<bool>(StoppedError());
+              if (Stopped(options_.stop)) {
+                return absl::StatusOr<bool>(StoppedError());
+              }
               return source(input, refused);
             },
             options.ready, options.texts_per_call, options.bytes_per_call,
@@ -90,7 +92,6 @@ class Work {
   }
 
  private:
-  bool Stopped() const { return options_.stop != nullptr && options_.stop(); }
   static absl::Status StoppedError() { return absl::CancelledError("stopped"); }
 
   bool HasRoom() const {
@@ -134,7 +135,7 @@ class Work {
   // Connects, sends one request, or waits for what comes.
   absl::Status Step() {
     const absl::Time now = SteadyNow();
-    if (Stopped()) return StoppedError();
+    if (Stopped(options_.stop)) return StoppedError();
     if (stream_ == nullptr) {
       if (now < connect_at_) {
         absl::SleepFor(std::min(connect_at_ - now, kTick));

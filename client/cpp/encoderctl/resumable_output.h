@@ -57,8 +57,8 @@ class ResumableOutput {
   absl::Status Begin();
 
   // Hands rows to the system; calls Begin first where nobody did.
-  // DATA_LOSS if one of the files cannot be written (disk full): then none of
-  // these rows counts.
+  // DATA_LOSS if one of the files cannot be written (disk full): then done()
+  // does not count them.
   absl::Status Append(const std::vector<OutputRow>& rows);
 
   // The last call, of a run that is complete: nothing is left to resume.

@@ -217,7 +217,7 @@ class Work {
   absl::Status TakeError(const absl::Status& error, Pending* pending) {
     if (AsksForLess(error)) {
       Heard();
-      Lessen(pending, error);
+      SplitRequest(pending, error);
       return absl::OkStatus();
     }
     if (!WorthAnotherTry(error)) return error;
@@ -250,7 +250,7 @@ class Work {
 
   // A request that the server finds too large is sent again as smaller ones
   // (FewerInputs); of a single input the error is its answer.
-  void Lessen(Pending* pending, const absl::Status& error) {
+  void SplitRequest(Pending* pending, const absl::Status& error) {
     const auto inputs = static_cast<int64_t>(pending->cut.sent_as.size());
     if (inputs == 1) {
       pending->answer.errors[0] = WithInput(error, pending->cut);
@@ -297,7 +297,7 @@ class Work {
     absl::Status status = FromGrpc(end, 0);
     if (Pending* large = FindTooLarge(status); large != nullptr) {
       Heard();
-      Lessen(large, NameTooLarge(status, large->cut, large->bytes()));
+      SplitRequest(large, NameTooLarge(status, large->cut, large->bytes()));
       return absl::OkStatus();
     }
     if (status.ok()) {

@@ -47,8 +47,8 @@ class ResumableOutput {
       OutputPlan plan,
       absl::FunctionRef<bool(const std::string& path)> is_input);
 
-  // Takes the rows that an interrupted run of the same work left for done:
-  // `source` has passed over their texts, and what is appended follows them.
+  // Counts the rows of an interrupted run of the same work as done, and skips
+  // their texts in `source`; what is appended follows them.
   // The errors of FindFinishedRows. Call it before Begin.
   absl::StatusOr<FinishedRows> Resume(TextSource* source);
 

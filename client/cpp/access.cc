@@ -208,7 +208,7 @@ absl::StatusOr<Access> ReadAccess(const std::string& target,
   Access access;
   access.tls = UsesTls(options);
   access.token = *std::move(token);
-  if (!access.tls) {
+  if (!*access.tls) {
     access.credentials = grpc::InsecureChannelCredentials();
     return access;
   }

@@ -7,6 +7,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,8 +17,8 @@ namespace encoderd::client {
 
 struct Access {
   std::shared_ptr<grpc::ChannelCredentials> credentials;  // never null
-  bool tls = false;
-  std::string token;  // empty: none
+  std::optional<bool> tls;  // unset: a caller's own credentials
+  std::string token;        // empty: none
 };
 
 // Whether these options encrypt; those with a caller's own credentials aside.

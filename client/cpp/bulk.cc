@@ -62,7 +62,9 @@ class Work {
         cutter_(
             [this, source = std::move(source)](v1::Input* input,
                                                absl::Status* refused) {
-              if (Stopped()) return absl::StatusOr<bool>(StoppedError());
+              if (Stopped(options_.stop)) {
+                return absl::StatusOr<bool>(StoppedError());
+              }
               return source(input, refused);
             },
             options.ready, options.texts_per_call, options.bytes_per_call,
@@ -90,7 +92,6 @@ class Work {
   }
 
  private:
-  bool Stopped() const { return options_.stop != nullptr && options_.stop(); }
   static absl::Status StoppedError() { return absl::CancelledError("stopped"); }
 
   bool HasRoom() const {
@@ -134,7 +135,7 @@ class Work {
   // Connects, sends one request, or waits for what comes.
   absl::Status Step() {
     const absl::Time now = SteadyNow();
-    if (Stopped()) return StoppedError();
+    if (Stopped(options_.stop)) return StoppedError();
     if (stream_ == nullptr) {
       if (now < connect_at_) {
         absl::SleepFor(std::min(connect_at_ - now, kTick));
@@ -216,7 +217,7 @@ class Work {
   absl::Status TakeError(const absl::Status& error, Pending* pending) {
     if (AsksForLess(error)) {
       Heard();
-      Lessen(pending, error);
+      SplitRequest(pending, error);
       return absl::OkStatus();
     }
     if (!WorthAnotherTry(error)) return error;
@@ -249,7 +250,7 @@ class Work {
 
   // A request that the server finds too large is sent again as smaller ones
   // (FewerInputs); of a single input the error is its answer.
-  void Lessen(Pending* pending, const absl::Status& error) {
+  void SplitRequest(Pending* pending, const absl::Status& error) {
     const auto inputs = static_cast<int64_t>(pending->cut.sent_as.size());
     if (inputs == 1) {
       pending->answer.errors[0] = WithInput(error, pending->cut);
@@ -296,7 +297,7 @@ class Work {
     absl::Status status = FromGrpc(end, 0);
     if (Pending* large = FindTooLarge(status); large != nullptr) {
       Heard();
-      Lessen(large, NameTooLarge(status, large->cut, large->bytes()));
+      SplitRequest(large, NameTooLarge(status, large->cut, large->bytes()));
       return absl::OkStatus();
     }
     if (status.ok()) {
@@ -318,10 +319,10 @@ class Work {
   v1::EmbedRequest blank_;
   SameModel model_;
   std::deque<std::unique_ptr<Pending>> window_;  // in the list's order
-  std::unique_ptr<BulkStream> stream_;  // after window_: it reads from it
-  int64_t made_ = 0;                    // requests; the next one's id
-  absl::Status trouble_;                // the last error that was not final
-  absl::Duration silence_;              // waited for since the last answer
+  std::unique_ptr<BulkStream> stream_;
+  int64_t made_ = 0;        // requests; the next one's id
+  absl::Status trouble_;    // the last error that was not final
+  absl::Duration silence_;  // waited for since the last answer
   absl::Time connect_at_ = absl::InfinitePast();
   absl::Duration pause_ = kFirstBackoff;
 };

@@ -44,8 +44,8 @@ struct BulkOptions {
   // time in which the process was stopped, does not count. InfiniteDuration: no
   // limit.
   absl::Duration patience = settings::kTimeout;
-  // Asked after each input, and some ten times per second while waiting for the
-  // server; true ends the work with CANCELLED. Null: never.
+  // Asked before each input, and often while waiting for the server, so it must
+  // be cheap; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
   std::function<bool()> ready;  // see ClientOptions
   // Model.fingerprint when the job began, such as GetModel's. An answer with

@@ -28,12 +28,13 @@ bool BulkStream::Writable() const {
   return !writing_ && !reads_ended_ && !done_;
 }
 
-void BulkStream::Write(const v1::EmbedRequest& request) {
+void BulkStream::Write(v1::EmbedRequest request) {
   {
     absl::MutexLock lock(&mu_);
     writing_ = true;
   }
-  StartWrite(&request);
+  request_ = std::move(request);
+  StartWrite(&request_);
 }
 
 void BulkStream::Wait(bool for_write, absl::Duration patience) const {

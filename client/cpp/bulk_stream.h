@@ -28,8 +28,9 @@ class BulkStream
 
   // Whether no Write is in progress and the call is still open.
   bool Writable() const;
-  // Begins to send; `request` must not change until Writable() again.
-  void Write(const v1::EmbedRequest& request);
+  // Begins to send, once Writable(). Keeps the request: its answer may come
+  // before gRPC has finished reading it.
+  void Write(v1::EmbedRequest request);
   // Waits until there is an answer, the call ended, or (if `for_write`) it is
   // writable; at most `patience`.
   void Wait(bool for_write, absl::Duration patience) const;
@@ -51,6 +52,7 @@ class BulkStream
   void Release();
 
   grpc::ClientContext context_;
+  v1::EmbedRequest request_;    // of the write in progress
   v1::EmbedResponse response_;  // of the read in progress
   bool released_ = false;       // the owner's own
   mutable absl::Mutex mu_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ using grpc::experimental::InterceptorBatchMethods;
 // What all calls of a channel share.
 struct Shared {
   std::string authorization;  // empty: none
-  bool tls = false;
+  std::optional<bool> tls;    // unset: not known
   std::string target;
 };
 
@@ -95,9 +96,6 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
   if (!access.ok()) return access.status();
   // A proxy of the environment is another machine, and cannot reach this one.
   if (IsLoopback(target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  if (options.credentials) {
-    return grpc::CreateCustomChannel(target, access->credentials, arguments);
-  }
   if (!options.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.server_name);
   }

@@ -54,7 +54,8 @@ inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";
 inline constexpr char kTooManyInputs[] = "TOO_MANY_INPUTS";
 
 // Whether gRPC itself refused a request of `bytes` for its size. It names the
-// size; no ErrorInfo comes with it, and the server has not seen the request.
+// size, or resets the call of one that no connection has memory for; no
+// ErrorInfo comes with it, and the server has not seen the request.
 bool IsTooLarge(const absl::Status& status, int64_t bytes);
 
 // What to say of such a request: kRequestTooLarge,

@@ -127,9 +127,16 @@ constexpr Explanation kExplanations[] = {
     {Explanation::kPlain, "unwrap failed", kMaybeTls},
 };
 
+// Whether an explanation is for a client that encrypts as `tls` says.
+bool IsFor(const Explanation& explanation, std::optional<bool> tls) {
+  if (explanation.client == Explanation::kAny) return true;
+  return tls.has_value() && *tls == (explanation.client == Explanation::kTls);
+}
+
 }  // namespace
 
-grpc::Status ExplainHandshake(const grpc::Status& status, bool tls,
+grpc::Status ExplainHandshake(const grpc::Status& status,
+                              std::optional<bool> tls,
                               absl::string_view target) {
   if (!IsWithoutConnection(status)) return status;
   const std::string said = absl::StrReplaceAll(
@@ -137,10 +144,7 @@ grpc::Status ExplainHandshake(const grpc::Status& status, bool tls,
   std::string words = "no connection to $0";
   Fault fault = Fault::kUnknown;
   for (const Explanation& entry : kExplanations) {
-    if (entry.client == (tls ? Explanation::kPlain : Explanation::kTls) ||
-        !absl::StrContains(said, entry.sign)) {
-      continue;
-    }
+    if (!IsFor(entry, tls) || !absl::StrContains(said, entry.sign)) continue;
     words = std::string(entry.words);
     fault = entry.fault;
     break;

@@ -30,8 +30,9 @@ std::optional<ConnectionFault> GetConnectionFault(const absl::Status& status);
 // The same error; if it is gRPC's own of a connection that was never made,
 // plain words that name `target` and what to do instead of gRPC's. Where the
 // cause is not certain, gRPC's words follow. GetConnectionFault tells the
-// cause. `tls`: whether the client encrypts.
-grpc::Status ExplainHandshake(const grpc::Status& status, bool tls,
+// cause. `tls`: whether the client encrypts; unset: not known.
+grpc::Status ExplainHandshake(const grpc::Status& status,
+                              std::optional<bool> tls,
                               absl::string_view target);
 
 }  // namespace encoderd::client

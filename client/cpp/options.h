@@ -46,9 +46,9 @@ struct ClientOptions {
   // made again. An encoderd server allows a ping every 5 s. InfiniteDuration:
   // no pings.
   absl::Duration keepalive_time = settings::kKeepaliveTime;
-  // Asked ten times per second while a list waits for answers, or any call for
-  // a server that loads its model or is full; true ends it with CANCELLED,
-  // calls in flight included. Null: never.
+  // Asked often, so it must be cheap, while a list waits for answers, or any
+  // call for a server that loads its model or is full; true ends it with
+  // CANCELLED, calls in flight included. Null: never.
   std::function<bool()> stop;
   // Called with the error if the server is UNAVAILABLE (restarting, perhaps) or
   // cancelled an Embed or Encode call of a list, after it answered another call

@@ -104,11 +104,13 @@ void Flags::AddDuration(std::string name, std::string help,
        }});
 }
 
-void Flags::AddSwitch(std::string name, std::string help, bool* value) {
+template <typename Value>
+void Flags::AddSwitchTo(std::string name, std::string help,
+                        std::string default_text, Value* value) {
   flags_.push_back({std::move(name),
                     "yes|no",
                     std::move(help),
-                    *value ? "yes" : "no",
+                    std::move(default_text),
                     [value](absl::string_view text) {
                       const auto read = ReadSwitch(text);
                       if (read.ok()) *value = *read;
@@ -118,19 +120,13 @@ void Flags::AddSwitch(std::string name, std::string help, bool* value) {
                     {"yes", "no"}});
 }
 
+void Flags::AddSwitch(std::string name, std::string help, bool* value) {
+  AddSwitchTo(std::move(name), std::move(help), *value ? "yes" : "no", value);
+}
+
 void Flags::AddSwitch(std::string name, std::string help,
                       std::optional<bool>* value) {
-  flags_.push_back({std::move(name),
-                    "yes|no",
-                    std::move(help),
-                    "",
-                    [value](absl::string_view text) {
-                      const auto read = ReadSwitch(text);
-                      if (read.ok()) *value = *read;
-                      return read.status();
-                    },
-                    /*alone=*/true,
-                    {"yes", "no"}});
+  AddSwitchTo(std::move(name), std::move(help), "", value);
 }
 
 void Flags::AddWords(std::string name, std::string help,

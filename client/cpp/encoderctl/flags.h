@@ -77,6 +77,9 @@ class Flags {
     bool once = false;                     // refused where given again
     int given = 0;
   };
+  template <typename Value>
+  void AddSwitchTo(std::string name, std::string help, std::string default_text,
+                   Value* value);
   // `choose` is told the index of the word that is given.
   void AddWords(std::string name, std::string help,
                 std::vector<std::string> words, std::string default_word,

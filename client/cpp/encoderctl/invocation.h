@@ -72,7 +72,7 @@ class Invocation {
   void AddOnErrorFlag(absl::string_view in_npy);
 
   // Reads the command line. An exit code if the run is over with that (help
-  // was asked for, or it is wrong), nothing to go on.
+  // was asked for, or it is wrong); nullopt: continue.
   std::optional<int> Parse(const std::vector<std::string>& arguments);
 
   // The command, its flags but those of AccessFlags, and examples.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
@@ -230,10 +231,11 @@ class StreamLoad {
     const bool room = now >= not_before_ &&
                       static_cast<int>(began_.size()) < load_.concurrency;
     if (room && stream_->Writable() && measure_.Begin(now)) {
-      FillRequest(load_, made_, &request_);
-      request_.set_request_id(absl::StrCat(made_));
+      v1::EmbedRequest request;
+      FillRequest(load_, made_, &request);
+      request.set_request_id(absl::StrCat(made_));
       began_[made_++] = now;
-      stream_->Write(request_);
+      stream_->Write(std::move(request));
       return;
     }
     stream_->Wait(/*for_write=*/room && !stream_->Writable(), kTick);
@@ -296,7 +298,6 @@ class StreamLoad {
   v1::Encoder::Stub* const stub_;
   const Load& load_;
   Measure measure_;
-  v1::EmbedRequest request_;  // before stream_: it reads from it
   std::unique_ptr<client::BulkStream> stream_;
   std::map<int64_t, absl::Time> began_;  // of requests in flight
   int64_t made_ = 0;

@@ -34,7 +34,7 @@ using GoOn = std::function<bool(int64_t texts, double share)>;
 // Loads the server until the limits are reached, a call is refused with
 // INVALID_ARGUMENT or `go_on` says so. Returns once nothing is in flight any
 // more. The input_index of Figures::refused counts from the first of the texts,
-// and goes on past the last where a call began again with the first.
+// and continues past the last text when a call wraps around to the first.
 Figures RunLoad(v1::Encoder::Stub* stub, const Load& load,
                 const MeasureLimits& limits, const GoOn& go_on);
 

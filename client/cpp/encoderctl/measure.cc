@@ -38,12 +38,12 @@ Measure::Measure(const MeasureLimits& limits, absl::Time begin)
 
 bool Measure::Begin(absl::Time now) {
   if (Over(now)) return false;
-  ++under_way_;
+  ++in_flight_;
   return true;
 }
 
 bool Measure::End(absl::Time now) {
-  --under_way_;
+  --in_flight_;
   if (now < open_ || Over(now)) return false;
   last_end_ = now;
   return true;
@@ -86,7 +86,7 @@ Figures Measure::Close(absl::Time now) {
   const absl::Time end =
       ended() >= limits_.calls ? last_end_ : std::clamp(now, open_, close_);
   figures_.measured = end - open_;
-  figures_.cut_off = under_way_;
+  figures_.cut_off = in_flight_;
   std::sort(figures_.latencies.begin(), figures_.latencies.end());
   return std::move(figures_);
 }

@@ -83,7 +83,7 @@ class Measure {
   const MeasureLimits limits_;
   const absl::Time open_;
   const absl::Time close_;
-  int64_t under_way_ = 0;
+  int64_t in_flight_ = 0;
   absl::Time last_end_;
   Figures figures_;
 };

@@ -23,8 +23,8 @@ class RecordReader {
   virtual absl::Status Begin(LineReader* in) = 0;
 
   // The next record's text; false at the end. A record that gives none sets
-  // *wrong to the end of a sentence, "has 2 fields ...", and the next call goes
-  // on behind it. INVALID_ARGUMENT if nothing that follows can be read.
+  // *wrong to the end of a sentence, "has 2 fields ...", and the next call
+  // continues after it. INVALID_ARGUMENT if nothing that follows can be read.
   virtual absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                                     std::string* wrong) = 0;
 

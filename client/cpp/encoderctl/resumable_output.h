@@ -47,8 +47,8 @@ class ResumableOutput {
       OutputPlan plan,
       absl::FunctionRef<bool(const std::string& path)> is_input);
 
-  // Takes the rows that an interrupted run of the same work left for done:
-  // `source` has passed over their texts, and what is appended follows them.
+  // Counts the rows of an interrupted run of the same work as done, and skips
+  // their texts in `source`; what is appended follows them.
   // The errors of FindFinishedRows. Call it before Begin.
   absl::StatusOr<FinishedRows> Resume(TextSource* source);
 
@@ -57,8 +57,8 @@ class ResumableOutput {
   absl::Status Begin();
 
   // Hands rows to the system; calls Begin first where nobody did.
-  // DATA_LOSS if one of the files cannot be written (disk full): then none of
-  // these rows counts.
+  // DATA_LOSS if one of the files cannot be written (disk full): then done()
+  // does not count them.
   absl::Status Append(const std::vector<OutputRow>& rows);
 
   // The last call, of a run that is complete: nothing is left to resume.

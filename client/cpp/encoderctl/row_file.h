@@ -33,7 +33,8 @@ RowLayout LayoutOf(v1::Encoding encoding, int64_t dimensions);
 class RowStream {
  public:
   RowStream(const std::string& path, const RowLayout& layout);
-  // The next row's bytes; others, as many, where the file cannot be read.
+  // The next row's bytes; if the file cannot be read, that many arbitrary
+  // bytes.
   std::string Next();
 
  private:

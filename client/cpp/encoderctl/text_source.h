@@ -57,9 +57,9 @@ class TextSource {
   void StopWhen(std::function<bool()> stop);
 
   // The next text; false at the end. A line that gives none sets *refused to
-  // INVALID_ARGUMENT with its input_index, and the next call goes on behind it.
-  // INVALID_ARGUMENT if nothing that follows can be read, DATA_LOSS if reading
-  // fails, CANCELLED if it was stopped.
+  // INVALID_ARGUMENT with its input_index, and the next call continues after
+  // it. INVALID_ARGUMENT if nothing that follows can be read, DATA_LOSS if
+  // reading fails, CANCELLED if it was stopped.
   absl::StatusOr<bool> Next(std::string* text, absl::Status* refused);
 
   // Whether Next would not wait: for a pipe that is silent, or a terminal.

@@ -238,7 +238,7 @@ TEST_F(BulkTest, StopsWhenAsked) {
   EXPECT_LT(vectors_.size(), texts_.size());
 }
 
-TEST_F(BulkTest, LosesPatienceWithTheLastErrorInItsHand) {
+TEST_F(BulkTest, LosesPatienceAndReturnsTheLastError) {
   connection_.service_config_json = "{}";  // gRPC itself tries once
   service_->BreakStreams(1 << 30, 0);
   EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {

@@ -254,7 +254,7 @@ TEST_F(EncoderctlBenchTest, SaysWhatItCannotDo) {
   EXPECT_THAT(err_, HasSubstr("it takes yes or no"));
 }
 
-TEST_F(EncoderctlBenchTest, AnOpenLoopBeginsCallsWhateverIsUnderWay) {
+TEST_F(EncoderctlBenchTest, AnOpenLoopBeginsCallsHoweverManyAreInFlight) {
   service_.HoldUntilTogether(16);  // which a closed loop of 8 cannot pass
   ASSERT_EQ(RunJson({"--rate=2000", "--count=40", "--batch_size=2",
                      "--warm_up=0s", "--duration=10m"}),

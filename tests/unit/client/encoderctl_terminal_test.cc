@@ -89,7 +89,7 @@ TEST_F(EncoderctlTerminalTest, TextShowsControlCharactersAsEscapes) {
   }
 }
 
-TEST_F(EncoderctlTerminalTest, JsonHasThemAsEscapesOfItsOwn) {
+TEST_F(EncoderctlTerminalTest, JsonHasThemAsEscapes) {
   const std::vector<std::vector<std::string>> commands = {
       {"models", "fake", "--format=jsonl"},
       {"tokenize", "one", "--format=jsonl"},

@@ -1,5 +1,6 @@
 #include "client/cpp/error.h"
 
+#include <cstdint>
 #include <string>
 
 #include "client/cpp/grpc_status.h"
@@ -86,6 +87,28 @@ TEST(ErrorTest, SurvivesDetailsThatAreNotProtobuf) {
   const absl::Status status = FromGrpc(odd, 0);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(GetErrorDetails(status).has_value());
+}
+
+TEST(ErrorTest, TakesTheResetOfAHugeRequestForOneThatIsTooLarge) {
+  constexpr int64_t kMib = int64_t{1} << 20;
+  const absl::Status reset =
+      absl::ResourceExhaustedError("Received RST_STREAM with error code 11");
+  EXPECT_TRUE(IsTooLarge(reset, 300 * kMib));
+  EXPECT_FALSE(IsTooLarge(reset, kMib));
+  EXPECT_FALSE(IsTooLarge(absl::UnavailableError(reset.message()), 300 * kMib));
+  const absl::Status full =
+      FromGrpc(encoderd::testing::FakeError(
+                   grpc::StatusCode::RESOURCE_EXHAUSTED,
+                   std::string(reset.message()), "QUEUE_FULL", {}),
+               0);
+  EXPECT_FALSE(IsTooLarge(full, 300 * kMib));
+  const absl::Status named =
+      NameTooLarge(reset, Cut{7, {0}, {absl::OkStatus()}}, 300 * kMib);
+  EXPECT_EQ(Describe(named),
+            "INVALID_ARGUMENT (REQUEST_TOO_LARGE): inputs[7] makes a message "
+            "of 314572800 bytes, more than the server takes: Received "
+            "RST_STREAM with error code 11");
+  EXPECT_EQ(GetInputIndex(named), 7);
 }
 
 TEST(ErrorTest, DescribesCodeReasonAndMessageInOneLine) {

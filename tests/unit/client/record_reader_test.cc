@@ -98,7 +98,7 @@ TEST(CsvReaderTest, ABlankRowOfOneColumnIsAnEmptyTextUnlessNoneFollows) {
               ElementsAre("", "one", "", "", "two"));
 }
 
-TEST(CsvReaderTest, RefusesARowOfAnotherWidthAndGoesOnBehindIt) {
+TEST(CsvReaderTest, RefusesARowOfAnotherWidthAndContinuesAfterIt) {
   EXPECT_THAT(Csv("id,text\n1,one, and more\n2\n3,three\n"),
               ElementsAre("!has 3 fields; the first row has 2: quote a field "
                           "that holds a comma",
@@ -150,7 +150,7 @@ TEST(CsvReaderTest, EndsAtAQuoteThatIsNotClosed) {
   EXPECT_THAT(texts[0], StartsWith("end: a quoted field has no end within"));
 }
 
-TEST(CsvReaderTest, RefusesARowThatIsTooLongAndGoesOnBehindIt) {
+TEST(CsvReaderTest, RefusesARowThatIsTooLongAndContinuesAfterIt) {
   const std::string endless(RecordReader::kMaxTextBytes + 1, 'x');
   EXPECT_THAT(Csv(absl::StrCat("text\n", endless, "\ntwo\n")),
               ElementsAre("!has more than 16777216 bytes", "two"));
@@ -164,7 +164,7 @@ TEST(JsonArrayReaderTest, ReadsStringsAndFieldsOfObjects) {
   EXPECT_THAT(JsonArray(" \n"), IsEmpty());
 }
 
-TEST(JsonArrayReaderTest, RefusesAnElementWithoutATextAndGoesOnBehindIt) {
+TEST(JsonArrayReaderTest, RefusesAnElementWithoutATextAndContinuesAfterIt) {
   EXPECT_THAT(JsonArray("[12, null, {\"body\": \"x\"}, [\"y\"], nul, \"z\"]"),
               ElementsAre(StartsWith("!is neither a JSON string nor"),
                           StartsWith("!is neither a JSON string nor"),

@@ -15,6 +15,7 @@
 
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/resume_mark.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 
@@ -111,6 +112,27 @@ TEST_F(ResumableOutputTest, ARunThatWasCutAfterItsLastTextIsOnlyClosed) {
   EXPECT_THAT((*output)->Close(), IsOk());
   EXPECT_EQ(Read(), NpyHeader(2, 2, "|i1") + "abcd");
   EXPECT_FALSE(Exists(".resume"));
+}
+
+TEST_F(ResumableOutputTest, RowsWhoseMarksCannotBeWrittenAreNotDone) {
+  Cut();
+  {
+    const auto output = Open(Plan());
+    ASSERT_THAT(output, IsOk());
+    ASSERT_THAT((*output)->Resume(Texts({"one", "two"}).get()), IsOk());
+    ASSERT_THAT((*output)->Begin(), IsOk());
+    // Marks are longer than rows.
+    const FileSizeLimit full(std::filesystem::file_size(Path(".resume")));
+    EXPECT_THAT((*output)->Append({Row("three", "ef", 1.0f)}),
+                IsError(absl::StatusCode::kDataLoss, Path(".resume")));
+    EXPECT_EQ((*output)->done(), 2);
+  }
+  EXPECT_EQ(Read(), NpyHeader(3, 2, "|i1") + "abcdef");
+  const auto output = Open(Plan());
+  ASSERT_THAT(output, IsOk());
+  const auto found = (*output)->Resume(Texts({"one", "two", "three"}).get());
+  ASSERT_THAT(found, IsOk());
+  EXPECT_EQ(found->rows, 2);
 }
 
 TEST_F(ResumableOutputTest, RowsOfOtherWorkOrOfAnotherLayoutAreNotResumed) {

@@ -154,7 +154,7 @@ TEST_F(TextSourceTest, ANulInALineOrARowIsABadTextAndInJsonIsMeant) {
   EXPECT_THAT(texts_, ElementsAre("a" + nul + "b"));
 }
 
-TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
+TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndContinuesAfterIt) {
   for (const char* quote : {"", "\""}) {
     texts_.clear();
     const std::string endless(LineReader::kMaxLineBytes + 1, 'x');

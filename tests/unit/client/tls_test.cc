@@ -216,8 +216,12 @@ TEST(TlsTest, TakesCredentialsOfTheCallers) {
   const FakeEncoderService service(0, Encrypted());
   ClientOptions options;
   options.credentials = grpc::InsecureChannelCredentials();
-  EXPECT_EQ(Call(service.target(), options).code(),
-            absl::StatusCode::kUnavailable);
+  ExpectRefused(
+      service.target(), options,
+      absl::StrCat("no connection to ", service.target(), "; gRPC says: "));
+  const HeldPort nobody;
+  ExpectRefused(absl::StrCat("127.0.0.1:", nobody.port()), options,
+                "no server is listening at 127.0.0.1:");
   const FakeEncoderService plain;
   EXPECT_THAT(Call(plain.target(), options), IsOk());
 }

@@ -1,0 +1,85 @@
+#include "client/cpp/bulk_stream.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_interceptor.h>
+#include <grpcpp/support/interceptor.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/support/fake_encoder_service.h"
+#include "tests/support/patience.h"
+
+namespace encoderd::client {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using grpc::experimental::ClientRpcInfo;
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::Interceptor;
+using grpc::experimental::InterceptorBatchMethods;
+
+// Keeps gRPC from reading a message until Proceed() of `held`, which the thread
+// that sends sets.
+class MessageHolder : public Interceptor {
+ public:
+  explicit MessageHolder(InterceptorBatchMethods** held) : held_(held) {}
+
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(
+            InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+      *held_ = methods;
+    } else {
+      methods->Proceed();
+    }
+  }
+
+ private:
+  InterceptorBatchMethods** const held_;
+};
+
+class MessageHolderFactory
+    : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit MessageHolderFactory(InterceptorBatchMethods** held) : held_(held) {}
+
+  Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
+    return new MessageHolder(held_);  // gRPC takes ownership
+  }
+
+ private:
+  InterceptorBatchMethods** const held_;
+};
+
+TEST(BulkStreamTest, SendsARequestThatItsOwnerHasChangedSince) {
+  FakeEncoderService service;
+  InterceptorBatchMethods* held = nullptr;
+  std::vector<
+      std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
+      factories;
+  factories.push_back(std::make_unique<MessageHolderFactory>(&held));
+  const auto stub = v1::Encoder::NewStub(
+      grpc::experimental::CreateCustomChannelWithInterceptors(
+          service.target(), grpc::InsecureChannelCredentials(), {},
+          std::move(factories)));
+  BulkStream stream(stub.get());
+  v1::EmbedRequest request;
+  request.set_request_id("first");
+  request.add_inputs()->set_text("a text");
+  stream.Write(request);
+  ASSERT_NE(held, nullptr);
+  request.Clear();
+  request.set_request_id("second");
+  held->Proceed();
+  stream.Wait(/*for_write=*/false, kPatience);
+  const std::vector<v1::EmbedResponse> answers = stream.Take();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].request_id(), "first");
+  EXPECT_EQ(answers[0].embeddings_size(), 1);
+}
+
+}  // namespace
+}  // namespace encoderd::client

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/catch_all.h"
 #include "engine/base/cgroup.h"
@@ -35,6 +36,10 @@ namespace {
 // manager may kill the process; far more than the last words need.
 constexpr absl::Duration kGoodbyePatience = absl::Seconds(10);
 
+// For the last spans, and for libraries to end their threads: gRPC's may stay
+// for ten seconds where a caller was slow to read.
+constexpr absl::Duration kExitPatience = absl::Seconds(3);
+
 // Whether the cause may pass; what is wrong with flags, files and models has
 // other codes, and stays.
 bool MayPass(const absl::Status& status) {
@@ -49,6 +54,18 @@ int StartFailed(const absl::Status& status) {
           .Add("code", absl::StatusCodeToString(status.code()))
           .Add("message", status.message()));
   return MayPass(status) ? kExitTryAgain : kExitStartFailed;
+}
+
+// Ends the process with `code` if it still runs then.
+void ExitWithin(absl::Duration patience, int code) {
+  const absl::Status status = CatchAll([patience, code] {
+    StartThread("exit", [patience, code] {
+      absl::SleepFor(patience);
+      _exit(code);
+    }).detach();
+    return absl::OkStatus();
+  });
+  status.IgnoreError();  // without memory for a thread it ends somewhat later
 }
 
 // What the main thread does from the start to the end: it waits, and meanwhile
@@ -238,6 +255,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   const int code = device_lost ? kExitDeviceLost : kExitOk;
   // Nobody waits for results any more; a device may never return.
   if (!all_answered) _exit(code);
+  ExitWithin(kExitPatience, code);
   return code;
 }
 

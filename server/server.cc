@@ -37,7 +37,7 @@ constexpr absl::Duration kSettle = absl::Milliseconds(100);
 // second, which names the last call that was read: a caller that writes once
 // its connection has closed may lose what it has not read yet, so the second
 // GOAWAY.
-constexpr absl::Duration kNotice = absl::Milliseconds(200);
+constexpr absl::Duration kNotice = absl::Milliseconds(100);
 // For callers to read their last answers.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 

@@ -142,7 +142,10 @@ class Work {
         return Waited(now);
       }
       for (const auto& pending : window_) pending->sent = false;
-      stream_ = std::make_unique<BulkStream>(stub_);
+      // A stream that a leaving server does not read any more gRPC opens again
+      // elsewhere; while nobody listens it never ends unless it waits for that.
+      stream_ = std::make_unique<BulkStream>(
+          stub_, /*wait_for_ready=*/GetReason(trouble_) == kDraining);
     }
     Pending* next = NextToSend(now);
     if (next != nullptr && stream_->Writable()) {

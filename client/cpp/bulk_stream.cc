@@ -4,7 +4,8 @@
 
 namespace encoderd::client {
 
-BulkStream::BulkStream(v1::Encoder::Stub* stub) {
+BulkStream::BulkStream(v1::Encoder::Stub* stub, bool wait_for_ready) {
+  context_.set_wait_for_ready(wait_for_ready);
   stub->async()->EmbedStream(&context_, this);
   AddHold();  // writes begin outside of reactions
   StartRead(&response_);

@@ -48,6 +48,7 @@ absl::Status CheckCount(int64_t results, int64_t sent);
 absl::Status CheckCount(int64_t results, const Cut& cut);
 
 // Reasons that the library and its command line know (GetReason).
+inline constexpr char kDraining[] = "DRAINING";
 inline constexpr char kInvalidUtf8[] = "INVALID_UTF8";
 inline constexpr char kLoading[] = "LOADING";
 inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";

@@ -30,7 +30,7 @@ constexpr absl::Duration kPoll = absl::Milliseconds(1);
 // A peer that sends a call does not pause for this long within it.
 constexpr absl::Duration kQuiet = absl::Milliseconds(10);
 // How long to wait for each connection to be quiet.
-constexpr absl::Duration kBetweenCalls = absl::Seconds(1);
+constexpr absl::Duration kBetweenCalls = absl::Milliseconds(200);
 // How long to leave new connections waiting when descriptors have run out.
 constexpr absl::Duration kPauseAfterError = absl::Milliseconds(20);
 

@@ -56,8 +56,8 @@ class Acceptor {
 
   // Takes what waits in the backlog, as far as max_connections() allows, closes
   // the listener, and keeps gRPC from reading: what callers send from now on
-  // stays unread in the sockets. Waits for each connection to be quiet, a
-  // second at most: Shutdown would cancel a call that is only partly read.
+  // stays unread in the sockets. Waits for each connection to be quiet, 200 ms
+  // at most: Shutdown would cancel a call that is only partly read.
   // Threads of gRPC may still be busy with what they read before.
   void StopReading();
 

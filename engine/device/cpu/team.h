@@ -51,8 +51,8 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Before passes whose ops need so many bytes of scratch memory of each
-  // helper. RESOURCE_EXHAUSTED where memory cannot be had.
+  // bytes: of scratch memory, which ops of later passes need of each helper.
+  // RESOURCE_EXHAUSTED where memory cannot be had.
   absl::Status Reserve(int64_t bytes);
 
   // An Executor, whose passes may run at any time from now on, until it leaves.

@@ -240,7 +240,8 @@ def test_a_program_on_the_path_is_taken(monkeypatch, tmp_path):
 
 def test_variables_of_another_server_do_not_reach_its_client(monkeypatch):
     monkeypatch.setenv("ENCODERD_TLS", "1")
-    monkeypatch.setenv("ENCODERD_CA_FILE", "/no/such/file")
+    for name in ("CA_FILE", "TOKEN", "TOKEN_FILE"):
+        monkeypatch.setenv(f"ENCODERD_{name}", "/no/such/file")
     with own() as server, server.client() as client:
         assert client.health() == "SERVING"
 

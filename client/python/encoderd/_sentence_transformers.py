@@ -18,7 +18,7 @@ from encoderd._quantize import (calibrate, check_ranges, quantize,
                                 single_text, single_vector)
 from encoderd._tensors import require_tensors
 from encoderd.errors import EncoderdError, count_prompt, with_remedy
-from encoderd.inputs import Input, as_list, check_prompted
+from encoderd.inputs import Input, as_list, check_all_prompted
 from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
@@ -39,12 +39,6 @@ def _prefixed(values: Sequence[Input], prompt: str) -> Sequence[Input]:
         return values
     return [prompt + value if isinstance(value, str) and value else value
             for value in values]
-
-
-def _check_pairs(values: Sequence[Input]) -> None:
-    """ValueError for a pair among inputs that a prompt was asked for."""
-    for place, value in enumerate(values):
-        check_prompted(value, place)
 
 
 # Every SentenceTransformer has these; empty where its model says nothing.
@@ -74,7 +68,7 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     if prompt is None and prompt_name not in EMPTY_PROMPTS:
         return values, prompt_name or ""
     if prompt:
-        _check_pairs(values)
+        check_all_prompted(values)
     info = yield _method_jobs.get_model(model)
     if prompt is None and prompt_name in info.prompts:
         return values, prompt_name or ""
@@ -107,7 +101,7 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
             raise _method_jobs.unknown_prompt(name, info)
         prompt = info.prompts[name] if name else ""
     if prompt and not by_default:
-        _check_pairs(values)
+        check_all_prompted(values)
     return _prefixed(values, prompt)
 
 

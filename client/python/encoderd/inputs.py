@@ -116,6 +116,12 @@ def check_prompted(value: object, index: int) -> None:
                           "texts only")
 
 
+def check_all_prompted(values: Sequence[Input]) -> None:
+    """Likewise, of a list."""
+    for index, value in enumerate(values):
+        check_prompted(value, index)
+
+
 def check_iterable(values: object) -> None:
     """TypeError for what cannot be iterated over, or not for its texts."""
     hint = ""
@@ -344,15 +350,14 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        first: int = 0, prompt_name: str = "",
-        most_bytes: int = BYTES_PER_CALL) -> Iterator[Part]:
+        first: int = 0, most_bytes: int = BYTES_PER_CALL) -> Iterator[Part]:
     """The parts of a list from place `first`: at most batch_size inputs in
     each, and as many bytes as a Cutter gives them."""
-    cutter = Cutter(batch_size, keep_errors, first, prompt_name, most_bytes)
+    cutter = Cutter(batch_size, keep_errors, first, most_bytes=most_bytes)
     for value in itertools.islice(values, first, None):
         try:
             parts = cutter.add(value)
-        except EncoderdError:
+        except Exception:
             # What is before it goes first: an error there is the first.
             before = cutter.rest()
             if before is not None:

@@ -159,7 +159,7 @@ def test_ids_that_are_none_are_named_by_their_place(client):
             (5, TypeError, "ids is an int; expected a list of whole numbers"),
             ([1.5], TypeError, "ids[0] is a float; expected a whole number")):
         with pytest.raises(error) as caught:
-            client.encode([fine, encoderd.TokenIds(ids)])
+            client.encode(["one", encoderd.TokenIds(ids)])
         assert str(caught.value) == f"inputs[1].{words}"
 
 

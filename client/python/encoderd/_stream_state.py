@@ -23,6 +23,7 @@ from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
 
 import grpc
 
+from encoderd._channel import LEAST_PAUSE
 from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
@@ -295,7 +296,7 @@ class Bulk:
             pending.sent = False
             pending.not_before = now + (
                 FIRST_PAUSE if error.retry_delay is None
-                else error.retry_delay)
+                else max(error.retry_delay, LEAST_PAUSE))
             if broken:
                 self._blame(pending, error)
             return

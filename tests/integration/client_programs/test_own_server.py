@@ -1,5 +1,5 @@
-"""encoderd.Server and `python -m encoderd`: a server that Python starts. The
-program is encoderd_fake_server; the wheel's own is tested by packages/."""
+"""encoderd.Server: a server that Python starts. The program is
+encoderd_fake_server; the wheel's own is tested by packages/."""
 
 import asyncio
 import copy
@@ -342,58 +342,3 @@ def test_it_outlives_the_thread_that_made_it_and_a_forked_process():
 def test_a_server_that_does_not_leave_is_killed():
     server = own(stop_timeout=0.2, drain_delay="1h")
     assert server.stop() == -signal.SIGKILL
-
-
-def module(*arguments, path):
-    return subprocess.Popen(
-        [sys.executable, "-m", "encoderd", *arguments], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"})
-
-
-def test_the_module_becomes_the_server(tmp_path):
-    (tmp_path / "encoderd").symlink_to(PROGRAM)
-    process = module("serve", "one=load_ms:0", "two=load_ms:0",
-                     "--listen=127.0.0.1:0", "--http_listen=", path=tmp_path)
-    try:
-        for line in process.stderr:
-            if "event=serving model=two" in line:
-                break
-    finally:
-        process.terminate()
-    _, log = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, log
-
-
-@pytest.mark.parametrize("arguments, code, said", [
-    (["--help"], 0, "usage: python -m encoderd serve MODEL"),
-    (["--version"], 0, f"encoderd {encoderd.__version__}"),
-    ([], 1, "usage: python -m encoderd serve MODEL"),
-    (["serve"], 1, "usage: "),
-    (["bake", "a"], 1, "usage: "),
-])
-def test_the_module_says_how_to_use_it(arguments, code, said, tmp_path):
-    process = module(*arguments, path=tmp_path)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code
-    assert said in out + errors
-
-
-def test_the_module_shows_the_flags_of_the_program(tmp_path):
-    (tmp_path / "encoderd").symlink_to(PROGRAM)
-    for arguments in (["serve", "--help"], ["serve", "model", "-h"]):
-        process = module(*arguments, path=tmp_path)
-        out, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, errors
-        assert "--max_queue_tokens" in out
-
-
-def test_the_module_without_a_program_gives_no_advice_for_code():
-    process = subprocess.run(
-        [sys.executable, "-m", "encoderd", "serve", "model"], text=True,
-        capture_output=True, check=False, timeout=PATIENCE,
-        env={**os.environ, "PATH": "/nowhere"})
-    assert process.returncode == 1
-    assert "Server(" not in process.stderr
-    assert process.stderr.endswith(
-        "or add the folder of a built encoderd to the PATH\n")

@@ -12,8 +12,8 @@ import grpc
 import numpy as np
 
 from encoderd._client_settings import BYTES_PER_CALL
-from encoderd._option_checks import (a_kind, whole_number, without_utf8,
-                                     wrong_type, wrong_value)
+from encoderd._option_checks import (a_kind, is_of_argument, whole_number,
+                                     without_utf8, wrong_type, wrong_value)
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
 
@@ -84,10 +84,14 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     return [_plain(value) for value in listed] if has_scalars else listed
 
 
-def is_of_source(error: EncoderdError) -> bool:
-    """Whether it was raised by what as_list() iterated over, such as a caller's
-    generator. To be asked where it is caught."""
-    return any(frame.f_code is as_list.__code__
+def hides_frames(error: Exception) -> bool:
+    """Whether a method raises it without the package's frames: an EncoderdError
+    unless it was raised by what as_list() iterated over, such as a caller's
+    generator; any other error only for a wrong argument. To be asked where it
+    is caught."""
+    if not isinstance(error, EncoderdError):
+        return is_of_argument(error)
+    return all(frame.f_code is not as_list.__code__
                for frame, _ in traceback.walk_tb(error.__traceback__))
 
 

@@ -236,8 +236,8 @@ class Retries:
             self._passing = found
         elif (found.code in _BUSY and self._size > RETRY_BUFFER_BYTES
               and self._attempts < MOST_ATTEMPTS):
-            # gRPC retries none this long: done here at its pace. One that is too
-            # large for the server was raised above.
+            # gRPC retries none this long: done here at its pace. One that is
+            # too large for the server was raised above.
             backoff = min(FIRST_BACKOFF * _MULTIPLIER ** (self._attempts - 1),
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)

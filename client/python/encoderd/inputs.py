@@ -112,8 +112,7 @@ def gets_no_prompt(value: object) -> bool:
 
 
 def check_prompted(value: object, index: int) -> None:
-    """Of an input that a prompt was asked for: ValueError for one that gets
-    none."""
+    """ValueError if the input cannot take the prompt that the call asks for."""
     if gets_no_prompt(value):
         what = "token ids" if isinstance(value, TokenIds) else "a pair"
         raise wrong_value(f"inputs[{index}] is {what}; a prompt goes before "
@@ -121,7 +120,7 @@ def check_prompted(value: object, index: int) -> None:
 
 
 def check_all_prompted(values: Sequence[Input]) -> None:
-    """Likewise, of a list."""
+    """Likewise, for each input of a list."""
     for index, value in enumerate(values):
         check_prompted(value, index)
 

@@ -172,8 +172,8 @@ def find_program(program: Optional[Path] = None,
             return on_path
         raise ServerStartError(
             "this installation of the Python package encoderd contains only "
-            "the client, and no program encoderd is on the PATH; install the wheel "
-            "for Linux (deploy/wheel.sh builds it) or the .deb, or "
+            "the client, and no program encoderd is on the PATH; install the "
+            "wheel for Linux (deploy/wheel.sh builds it) or the .deb, or "
             f"{otherwise}") from None
     return str(path("encoderd"))
 

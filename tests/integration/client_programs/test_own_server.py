@@ -61,7 +61,7 @@ def test_it_serves_as_soon_as_it_is_there_and_leaves_by_term():
     assert server.stop() == 0
 
 
-def test_two_servers_have_ports_of_their_own():
+def test_two_servers_have_different_ports():
     with own() as one, own() as other:
         assert one.target != other.target
 
@@ -186,7 +186,8 @@ def test_no_program_is_an_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(encoderd.ServerStartError, match="deploy/wheel.sh"):
         encoderd.Server("model")
-    with pytest.raises(encoderd.ServerStartError, match="/no/such is not an executable"):
+    with pytest.raises(encoderd.ServerStartError,
+                       match="/no/such is not an executable"):
         encoderd.Server("model", program="/no/such")
 
 

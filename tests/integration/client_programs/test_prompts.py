@@ -142,7 +142,8 @@ STATES = 'drop it, or call token_states(on_error="per_input")'
 @KINDS
 @pytest.mark.parametrize("method, options, remedy", [
     ("embed", {}, KEEP), ("token_states", {}, KEEP),
-    ("encode", {}, f'{KEEP} or on_error="zero"'), ("token_embeddings", {}, STATES),
+    ("encode", {}, f'{KEEP} or on_error="zero"'),
+    ("token_embeddings", {}, STATES),
     ("encode", {"output_value": "token_embeddings"}, STATES),
     ("encode", {"output_value": None}, "drop it")])
 def test_the_remedy_of_an_empty_text_is_one_of_the_method(

@@ -165,7 +165,8 @@ class Refused(grpc.RpcError):
 
 @pytest.mark.parametrize("named, pause", [(400, 0.4), (1, 0.01), (0, 0.01)])
 def test_a_call_pauses_as_long_as_the_server_says_but_10_ms(named, pause):
-    retries = Retries(Link("there", False), encoder_pb2.EmbedRequest(), (), None)
+    retries = Retries(Link("there", False), encoder_pb2.EmbedRequest(), (),
+                      None)
     assert retries.pause(Refused(named)) == pause
 
 
@@ -381,7 +382,8 @@ class NoCall:
         "answer; raise timeout=, or lower batch_size= or the client's "
         "calls_in_flight=: they share the server; embed_stream() hands over "
         "each result as it comes")])
-def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered, words):
+def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered,
+                                                                words):
     many = Many("Embed", cut(["one"] * 8, 1), lambda inputs: None,
                 lambda part, answer: None)
     calls = calls_of_list(many, lambda *_: NoCall(), 4)

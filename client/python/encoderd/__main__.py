@@ -1,9 +1,8 @@
-"""python -m encoderd serve MODEL: the server of this package in the foreground."""
+"""python -m encoderd serve MODEL: this package's server in the foreground."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from typing import List
 
@@ -40,8 +39,7 @@ def main(arguments: List[str]) -> None:
     except ServerStartError as error:
         sys.exit(f"encoderd: {error}")
     if {"-h", "--help"} & set(flags):
-        subprocess.run([program, "--help"], check=False)
-        return
+        os.execv(program, ["encoderd", "--help"])
     os.execv(program, ["encoderd", *(f"--model={model}" for model in models),
                        *flags])
 

@@ -32,7 +32,7 @@ class Feed:
         self._timer: Optional[asyncio.TimerHandle] = None
         self._task = asyncio.ensure_future(self._read(source))
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """To be called when there may be room again."""
         self._room.set()
 

@@ -102,7 +102,11 @@ def calls_of_job(job: Job[T], start: Start[C], max_in_flight: int
 
     def perform(wanted: Union[One, Many]) -> Generator[C, Any, Any]:
         if isinstance(wanted, One):
-            return (yield start(wanted.method, wanted.request, ()))
+            call = start(wanted.method, wanted.request, ())
+            try:
+                return (yield call)
+            finally:
+                call.cancel()  # if its answer is no longer waited for
         return (yield from calls_of_list(wanted, start, max_in_flight))
 
     try:

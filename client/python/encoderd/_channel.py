@@ -43,6 +43,7 @@ LONGEST_BACKOFF = float(_POLICY["maxBackoff"].rstrip("s"))
 _MULTIPLIER: float = _POLICY["backoffMultiplier"]
 _BUSY = [grpc.StatusCode[code] for code in _POLICY["retryableStatusCodes"]]
 LOADING_PAUSE = 0.5  # where a server that loads names none
+LEAST_PAUSE = 0.01  # whatever a server names
 # While a call runs, a connection on which nothing comes for PING_MS is pinged,
 # and given up if that is not answered within PING_TIMEOUT_MS: a server whose
 # machine vanished sends no end. encoderd accepts a ping every 5 s.
@@ -232,19 +233,17 @@ class Retries:
             delay = (delay or LOADING_PAUSE) * random.uniform(1, 1.5)
         elif (found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
               and delay is not None):
-            # Spread, so that a crowd that was refused together does not come
-            # again together.
             self._passing = found
-            delay = max(delay, 0.001) * random.uniform(1, 1.5)
         elif (found.code in _BUSY and self._size > RETRY_BUFFER_BYTES
               and self._attempts < MOST_ATTEMPTS):
-            # gRPC retries none this long: done here at its pace. One that is too
-            # large for the server was raised above.
+            # gRPC retries none this long: done here at its pace. One that is
+            # too large for the server was raised above.
             backoff = min(FIRST_BACKOFF * _MULTIPLIER ** (self._attempts - 1),
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)
         else:
             raise self._final(found) from None
+        delay = max(delay, LEAST_PAUSE)
         if delay >= self._end - time.monotonic():
             raise self._final(found) from None
         return delay

@@ -72,9 +72,10 @@ _TLS_FAULTS = _faults(
      "{at} refuses this client's certificate, or requires one",
      _CERTIFICATE))
 
-# TLS 1.3 has a server look at the client's certificate when that takes the
-# handshake for done: what follows is the end, or an alert in place of data.
-# The first words are those of round_robin and of pick_first.
+# In TLS 1.3 the client considers the handshake done before the server has
+# checked its certificate. A refusal then arrives as a closed connection, or as
+# an alert instead of data. The first words are those of round_robin and of
+# pick_first.
 _CLOSED = re.compile(r"(?:connections to all backends failing|"
                      r"failed to connect to all addresses).*(?:Socket closed|"
                      r"Endpoint closing|Endpoint read failed|"

@@ -9,11 +9,10 @@ import numpy as np
 from encoderd import _method_jobs, _run_asyncio, _sentence_transformers
 from encoderd._client_settings import TEXTS_PER_CALL
 from encoderd._model_members import ModelMembers, read_only
-from encoderd._option_checks import is_of_argument
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue, Pooling,
                                   Precision, Truncate, methods_of, one_of)
 from encoderd.errors import EncoderdError
-from encoderd.inputs import is_of_source
+from encoderd.inputs import hides_frames
 from encoderd.v1 import encoder_pb2
 
 
@@ -186,12 +185,7 @@ class AsyncEncodeMethods(ModelMembers):
             return await _run_asyncio.run_job(
                 job, self._methods, self._limit(timeout),
                 self._calls_in_flight)
-        except EncoderdError as error:
-            if is_of_source(error):
-                raise
-            # Without the frames of this package.
-            raise error.with_traceback(None) from None
-        except (TypeError, ValueError) as error:
-            if is_of_argument(error):
+        except (EncoderdError, TypeError, ValueError) as error:
+            if hides_frames(error):
                 raise error.with_traceback(None) from None
             raise

@@ -9,11 +9,10 @@ import numpy as np
 from encoderd import _method_jobs, _run_blocking, _sentence_transformers
 from encoderd._client_settings import TEXTS_PER_CALL
 from encoderd._model_members import ModelMembers, read_only
-from encoderd._option_checks import is_of_argument
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue, Pooling,
                                   Precision, Truncate, methods_of, one_of)
 from encoderd.errors import EncoderdError
-from encoderd.inputs import is_of_source
+from encoderd.inputs import hides_frames
 from encoderd.v1 import encoder_pb2
 
 
@@ -150,9 +149,9 @@ class EncodeMethods(ModelMembers):
             processed together (calls_in_flight); None: the client's;
             math.inf: no limit.
 
-        Raises TypeError or ValueError for a wrong argument or an input of the
-        wrong type, before the first call, and for what is wrong within an input
-        (a number in TokenIds, a pair with prompt_name), when its turn comes;
+        Raises TypeError or ValueError for a wrong argument, an input of the
+        wrong type or one that cannot take the prompt, before the first call,
+        and for a wrong number in TokenIds, when its turn comes;
         InvalidInputError for a bad input (InputTooLongError if it is too long);
         NotFoundError for an unknown model or prompt; QueueFullError if the
         server stays busy; UnavailableError, DeadlineExceededError and
@@ -279,12 +278,7 @@ class EncodeMethods(ModelMembers):
             return _run_blocking.run_job(
                 job, self._methods, self._limit(timeout),
                 self._calls_in_flight)
-        except EncoderdError as error:
-            if is_of_source(error):
-                raise
-            # Without the frames of this package.
-            raise error.with_traceback(None) from None
-        except (TypeError, ValueError) as error:
-            if is_of_argument(error):
+        except (EncoderdError, TypeError, ValueError) as error:
+            if hides_frames(error):
                 raise error.with_traceback(None) from None
             raise

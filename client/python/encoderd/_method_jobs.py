@@ -23,8 +23,9 @@ from encoderd._quantize import check_ranges
 from encoderd._signatures import Inputs
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
                              make_error, with_remedy, without_windows)
-from encoderd.inputs import (Input, Part, TokenIds, as_list, cut,
-                             gets_no_prompt, named_limit)
+from encoderd.inputs import (Input, Part, TokenIds, as_list,
+                             check_all_prompted, cut, gets_no_prompt,
+                             named_limit)
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, SameModel, TokenizedText,
                               TokenizedTexts, TokenStates, check_count,
@@ -116,10 +117,9 @@ class _PerInput:
         self._counted: Set[int] = set()
 
     def cut(self, values: Sequence[Input], size: int, most_bytes: int,
-            first: int, prompt_name: str = "") -> Iterator[Part]:
+            first: int) -> Iterator[Part]:
         """The parts to send; keeps the errors of what cannot be sent."""
-        for part in cut(values, size, self._wanted, first, prompt_name,
-                        most_bytes):
+        for part in cut(values, size, self._wanted, first, most_bytes):
             for place, error in part.errors.items():
                 self._take(place, error)
             if part.inputs:
@@ -209,11 +209,10 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     options = embed_options(precision=precision, on_error=on_error,
                             dimensions=dimensions, **rest)
     prompted = bool(options.prompt_name)
-    asked_for = options.prompt_name
     if prompted and any(map(gets_no_prompt, values)):
         known = (yield get_model(model)).prompts
-        if not known.get(options.prompt_name):  # it has no text
-            asked_for = ""
+        if known.get(options.prompt_name):  # else it has no text
+            check_all_prompted(values)
     rows = Rows(len(values), precision or "float32", fingerprint)
     progress = make_progress(len(values), show_progress)
 
@@ -227,7 +226,7 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     try:
         yield from _in_limit(lambda size, most_bytes, first: Many(
             "Embed",
-            per_input.cut(values, size, most_bytes, first, asked_for),
+            per_input.cut(values, size, most_bytes, first),
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
             take, per_input.refuse), batch_size, on_error == "per_input")

@@ -18,8 +18,8 @@ from encoderd._quantize import (calibrate, check_ranges, quantize,
                                 single_text, single_vector)
 from encoderd._tensors import require_tensors
 from encoderd.errors import EncoderdError, count_prompt, with_remedy
-from encoderd.inputs import Input, as_list, check_prompted
-from encoderd.v1 import encoder_pb2
+from encoderd.inputs import Input, as_list, check_all_prompted
+from encoderd.results import EmbedResult
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
 BY_SCALE = ("int8", "uint8")
@@ -39,12 +39,6 @@ def _prefixed(values: Sequence[Input], prompt: str) -> Sequence[Input]:
         return values
     return [prompt + value if isinstance(value, str) and value else value
             for value in values]
-
-
-def _check_pairs(values: Sequence[Input]) -> None:
-    """ValueError for a pair among inputs that a prompt was asked for."""
-    for place, value in enumerate(values):
-        check_prompted(value, place)
 
 
 # Every SentenceTransformer has these; empty where its model says nothing.
@@ -74,7 +68,7 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     if prompt is None and prompt_name not in EMPTY_PROMPTS:
         return values, prompt_name or ""
     if prompt:
-        _check_pairs(values)
+        check_all_prompted(values)
     info = yield _method_jobs.get_model(model)
     if prompt is None and prompt_name in info.prompts:
         return values, prompt_name or ""
@@ -107,7 +101,7 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
             raise _method_jobs.unknown_prompt(name, info)
         prompt = info.prompts[name] if name else ""
     if prompt and not by_default:
-        _check_pairs(values)
+        check_all_prompted(values)
     return _prefixed(values, prompt)
 
 
@@ -154,29 +148,36 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     vectors = result.vectors
     if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)
-    good = vectors[result.ok] if result.errors else vectors
-    if quantize_here and len(good) == 0:
-        vectors = np.zeros(vectors.shape, precision)
-    elif quantize_here:
-        if ranges is None:
-            if len(good) == 1:
-                raise single_vector(precision, len(vectors),
-                                    next(iter(result.errors.values())))
-            ranges = calibrate(good)
-            if len(good) < FEW:
-                _LOGGER.warning(
-                    "the ranges of precision=%r are those of %d texts; with "
-                    "fewer than %d they change much from list to list, and so "
-                    "do the levels: give ranges=, taken from a representative "
-                    "list", precision, len(good), FEW)
-        levels = np.zeros(vectors.shape, precision)
-        levels[result.ok] = quantize(good, precision, ranges)
-        vectors = levels
+    if quantize_here:
+        vectors = _levels(result, vectors, precision, ranges)
     if result.errors:
         if on_error == "zero":
             vectors[~result.ok] = 0
         _warn_of_errors(result.errors, vectors)
     return vectors
+
+
+def _levels(result: EmbedResult, vectors: np.ndarray, precision: str,
+            ranges: Optional[Any]) -> np.ndarray:
+    """The vectors of `result`, perhaps cut, as int8 or uint8. ranges: None:
+    their own."""
+    levels = np.zeros(vectors.shape, precision)
+    good = vectors[result.ok] if result.errors else vectors
+    if len(good) == 0:
+        return levels
+    if ranges is None:
+        if len(good) == 1:
+            raise single_vector(precision, len(vectors),
+                                next(iter(result.errors.values())))
+        ranges = calibrate(good)
+        if len(good) < FEW:
+            _LOGGER.warning(
+                "the ranges of precision=%r are those of %d texts; with "
+                "fewer than %d they change much from list to list, and so "
+                "do the levels: give ranges=, taken from a representative "
+                "list", precision, len(good), FEW)
+    levels[result.ok] = quantize(good, precision, ranges)
+    return levels
 
 
 def _warn_of_errors(errors: Dict[int, EncoderdError], vectors: np.ndarray

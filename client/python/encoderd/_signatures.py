@@ -49,6 +49,6 @@ def one_of(inputs: Any, sentences: Any, pool: Any, method: str = "encode"
         raise ValueError("pool: there are no processes to share; the server "
                          "computes on all of its cores")
     if inputs is not None and sentences is not None:
-        raise TypeError(f"{method}() takes inputs or sentences, its older name, "
-                        "not both")
+        raise TypeError(f"{method}() takes inputs or sentences, its older "
+                        "name, not both")
     return sentences if inputs is None else inputs

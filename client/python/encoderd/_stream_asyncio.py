@@ -128,7 +128,7 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
             for result in bulk.ready():
                 yield result
             if feed is not None:
-                feed.go_on()
+                feed.resume()
             if bulk.finished():
                 break
             now = time.monotonic()

@@ -23,6 +23,7 @@ from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
 
 import grpc
 
+from encoderd._channel import LEAST_PAUSE
 from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
@@ -285,7 +286,7 @@ class Bulk:
             if error.reason == TOO_LARGE or (
                     error.reason == TOO_MANY and len(pending.part.inputs) > 1):
                 self._heard()
-                self._lessen(pending, error)
+                self._split(pending, error)
                 return
             broken = (pending.alone and not error.reason
                       and error.code is grpc.StatusCode.INTERNAL)
@@ -295,7 +296,7 @@ class Bulk:
             pending.sent = False
             pending.not_before = now + (
                 FIRST_PAUSE if error.retry_delay is None
-                else error.retry_delay)
+                else max(error.retry_delay, LEAST_PAUSE))
             if broken:
                 self._blame(pending, error)
             return
@@ -309,7 +310,7 @@ class Bulk:
         self._pause = FIRST_PAUSE
         self._trouble = None
 
-    def _lessen(self, pending: _Pending, error: EncoderdError) -> None:
+    def _split(self, pending: _Pending, error: EncoderdError) -> None:
         """Sends a request that is too large again as smaller ones; of a single
         input the error is its answer."""
         del self._unanswered[pending.id]
@@ -330,7 +331,7 @@ class Bulk:
         for place, smaller in enumerate(part.split(most), at):
             self._window.insert(place, self._prepare(smaller))
 
-    def _under_way(self) -> List[_Pending]:
+    def _in_flight(self) -> List[_Pending]:
         return [each for each in self._unanswered.values() if each.sent]
 
     def _end_of_stream(self, error: Optional[Exception], now: float) -> None:
@@ -340,11 +341,11 @@ class Bulk:
                                "the server ended the stream early")
         if not isinstance(error, EncoderdError):
             raise error
-        for pending in self._under_way():
+        for pending in self._in_flight():
             if is_too_large(error, pending.size):
                 self._heard()
-                self._lessen(pending, name_too_large(error, pending.size,
-                                                     pending.part.places))
+                self._split(pending, name_too_large(error, pending.size,
+                                                    pending.part.places))
                 return
         # INTERNAL is what gRPC makes of an interrupted connection, and
         # grpc.aio of an end that a write was too late for.
@@ -360,7 +361,7 @@ class Bulk:
     def _blame_the_largest(self, error: EncoderdError) -> None:
         """A large request that breaks one stream after the other is not sent
         until the timeout: if one is too large, the largest is."""
-        largest = max((pending for pending in self._under_way()
+        largest = max((pending for pending in self._in_flight()
                        if not pending.alone),
                       key=lambda pending: pending.size, default=None)
         if largest is None or largest.size < BYTES_PER_CALL:
@@ -370,7 +371,7 @@ class Bulk:
     def _blame(self, pending: _Pending, error: EncoderdError) -> None:
         pending.breaks += 1
         if pending.breaks == MOST_BREAKS:
-            self._lessen(pending, make_error(
+            self._split(pending, make_error(
                 error.code, f"{MOST_BREAKS} calls failed while sending a "
                 f"request of {pending.size} bytes, from "
                 f"inputs[{pending.part.places[0]}] on: {error.message}"))

@@ -1,9 +1,10 @@
 """Targets: what a caller names as the server's address, and how gRPC wants it.
 
 A target without a port gets 8400, also behind dns:, ipv4: and ipv6:. The C++
-client has the same rules (tests/support/targets.txt). What cannot be an address is a ValueError
-that names the target, the fault and an address of the right form; gRPC itself
-would dial another port (99999 becomes 34463) or fail without saying why.
+client has the same rules (tests/support/targets.txt). What cannot be an address
+is a ValueError that names the target, the fault and an address of the right
+form; gRPC itself would dial another port (99999 becomes 34463) or fail without
+saying why.
 """
 
 from __future__ import annotations

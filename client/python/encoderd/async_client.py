@@ -87,15 +87,15 @@ class AsyncClient(AsyncEncodeMethods):
             Or a plain iterable, which the loop's thread reads, as in
             Client.embed_stream: one that stalls blocks the loop.
 
-        To stop early, aclose() the iterator: one that you merely leave goes on
-        until it is collected.
+        To stop early, aclose() the iterator: one that you merely leave
+        continues until it is collected.
         """
         bulk = make_bulk(
             inputs,
             batch_size=batch_size, requests_in_flight=requests_in_flight,
             precision=precision, on_error=on_error, model=self._name(model),
-            patience=self._limit(timeout),
-            link=self._methods.link, takes_async=True, normalize=normalize_embeddings,
+            patience=self._limit(timeout), link=self._methods.link,
+            takes_async=True, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows,
             fingerprint=fingerprint)
@@ -198,20 +198,15 @@ class AsyncClient(AsyncEncodeMethods):
 
     async def models(self, *, timeout: Optional[float] = None
                      ) -> List[encoder_pb2.Model]:
-        """The models of the server, the default one first. timeout: as in
-        embed()."""
+        """As Client.models."""
         return await self._run(_method_jobs.models(), timeout)
 
     async def model(self, name: Optional[str] = None, *,
                     timeout: Optional[float] = None) -> encoder_pb2.Model:
-        """Sizes, limits and prompts of a model: the message Model of
-        encoder.proto. name: None: the client's; an unknown one raises
-        NotFoundError. timeout: as in embed()."""
+        """As Client.model."""
         return await self._run(_method_jobs.model(self._name(name)), timeout)
 
     async def health(self, service: str = "", *,
                      timeout: Optional[float] = None) -> str:
-        """"SERVING", "NOT_SERVING" (loading or shutting down) or "UNKNOWN"; does
-        not wait for a model that loads. service: empty: the whole server; an
-        unknown one raises NotFoundError. timeout: as in embed()."""
+        """As Client.health."""
         return await self._run(_method_jobs.health(service), timeout)

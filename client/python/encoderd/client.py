@@ -335,7 +335,7 @@ class Client(EncodeMethods):
 
     def health(self, service: str = "", *,
                timeout: Optional[float] = None) -> str:
-        """"SERVING", "NOT_SERVING" (loading or shutting down) or "UNKNOWN"; does
-        not wait for a model that loads. service: empty: the whole server; an
-        unknown one raises NotFoundError. timeout: as in embed()."""
+        """"SERVING", "NOT_SERVING" (loading or shutting down) or "UNKNOWN";
+        does not wait for a model that loads. service: empty: the whole server;
+        an unknown one raises NotFoundError. timeout: as in embed()."""
         return self._run(_method_jobs.health(service), timeout)

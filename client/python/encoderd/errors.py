@@ -94,8 +94,8 @@ class QueueFullError(EncoderdError):
 
 
 class UnavailableError(EncoderdError):
-    """UNAVAILABLE: no connection, or the server is loading or shutting down. The
-    message names the address and the cause; gRPC's own words are in
+    """UNAVAILABLE: no connection, or the server is loading or shutting down.
+    The message names the address and the cause; gRPC's own words are in
     metadata["grpc_message"]."""
 
 
@@ -291,15 +291,16 @@ def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
               f"inputs[{places[0]}] to inputs[{places[-1]}] make")
     return make_error(
         grpc.StatusCode.INVALID_ARGUMENT,
-        f"{inputs} a message of {size} bytes; the server takes{limit or ' less'}"
-        f": {'shorten it' if one else 'use a smaller batch_size'}",
+        f"{inputs} a message of {size} bytes; the server takes"
+        f"{limit or ' less'}: "
+        f"{'shorten it' if one else 'use a smaller batch_size'}",
         TOO_LARGE, metadata=metadata)
 
 
 def explain(error: EncoderdError, size: int = -1, places: Sequence[int] = ()
             ) -> EncoderdError:
     """The error itself; or, where gRPC refused a message for its size, what
-    to do about that. No other try would mend it.
+    to do about that. A retry does not help.
 
     size: bytes of the request; -1: it was not for the request's size.
     places: of its inputs, in the caller's list.

@@ -12,8 +12,8 @@ import grpc
 import numpy as np
 
 from encoderd._client_settings import BYTES_PER_CALL
-from encoderd._option_checks import (a_kind, whole_number, without_utf8,
-                                     wrong_type, wrong_value)
+from encoderd._option_checks import (a_kind, is_of_argument, whole_number,
+                                     without_utf8, wrong_type, wrong_value)
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
 
@@ -84,10 +84,14 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     return [_plain(value) for value in listed] if has_scalars else listed
 
 
-def is_of_source(error: EncoderdError) -> bool:
-    """Whether it was raised by what as_list() iterated over, such as a caller's
-    generator. To be asked where it is caught."""
-    return any(frame.f_code is as_list.__code__
+def hides_frames(error: Exception) -> bool:
+    """Whether a method raises it without the package's frames: an EncoderdError
+    unless it was raised by what as_list() iterated over, such as a caller's
+    generator; any other error only for a wrong argument. To be asked where it
+    is caught."""
+    if not isinstance(error, EncoderdError):
+        return is_of_argument(error)
+    return all(frame.f_code is not as_list.__code__
                for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
@@ -108,12 +112,17 @@ def gets_no_prompt(value: object) -> bool:
 
 
 def check_prompted(value: object, index: int) -> None:
-    """Of an input that a prompt was asked for: ValueError for one that gets
-    none."""
+    """ValueError if the input cannot take the prompt that the call asks for."""
     if gets_no_prompt(value):
         what = "token ids" if isinstance(value, TokenIds) else "a pair"
         raise wrong_value(f"inputs[{index}] is {what}; a prompt goes before "
                           "texts only")
+
+
+def check_all_prompted(values: Sequence[Input]) -> None:
+    """Likewise, for each input of a list."""
+    for index, value in enumerate(values):
+        check_prompted(value, index)
 
 
 def check_iterable(values: object) -> None:
@@ -344,15 +353,14 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        first: int = 0, prompt_name: str = "",
-        most_bytes: int = BYTES_PER_CALL) -> Iterator[Part]:
+        first: int = 0, most_bytes: int = BYTES_PER_CALL) -> Iterator[Part]:
     """The parts of a list from place `first`: at most batch_size inputs in
     each, and as many bytes as a Cutter gives them."""
-    cutter = Cutter(batch_size, keep_errors, first, prompt_name, most_bytes)
+    cutter = Cutter(batch_size, keep_errors, first, most_bytes=most_bytes)
     for value in itertools.islice(values, first, None):
         try:
             parts = cutter.add(value)
-        except EncoderdError:
+        except Exception:
             # What is before it goes first: an error there is the first.
             before = cutter.rest()
             if before is not None:

@@ -206,15 +206,15 @@ class SameModel:
         if self.fingerprint and found and found != self.fingerprint:
             raise make_error(
                 grpc.StatusCode.FAILED_PRECONDITION,
-                "the server's model or its settings changed during the job: the fingerprint "
-                f"is {found} and was {self.fingerprint}",
+                "the server's model or its settings changed during the job: "
+                f"the fingerprint is {found} and was {self.fingerprint}",
                 remedy="the vectors before and after must not be mixed, so "
                 "start the job again with one of them")
         if self._given and found and found != self._given:
             raise make_error(
                 grpc.StatusCode.FAILED_PRECONDITION,
-                "the server's model or its settings are not those of the given fingerprint: "
-                f"the fingerprint is {found}, not {self._given}",
+                "the server's model or its settings are not those of the given "
+                f"fingerprint: the fingerprint is {found}, not {self._given}",
                 remedy="the vectors of the two must not be mixed, so call a "
                 "server that has the given one, or embed all texts again")
         self.fingerprint = self.fingerprint or found

@@ -65,6 +65,7 @@ class Server:
         wanted = {"listen": "127.0.0.1:0", "http_listen": "127.0.0.1:0",
                   **flags}
         self._encrypted = bool(wanted.get("tls_certificate_file"))
+        self._asks_for_token = bool(wanted.get("bearer_token_file"))
         path, models = find_program(program), _model_flags(model)
         self._process = ServerProcess(
             [path, *models,
@@ -136,8 +137,12 @@ class Server:
         self.stop()
 
     def _client_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Variables such as ENCODERD_CA_FILE are about other servers.
-        if self._encrypted or options.get("credentials") is not None:
+        # Variables such as ENCODERD_TOKEN are about other servers.
+        if options.get("credentials") is not None:
+            return options
+        if not self._asks_for_token:
+            options = {"token_file": "", **options}  # none
+        if self._encrypted:
             return options
         for name in ("ca_file", "certificate_file", "key_file", "server_name"):
             if options.get(name) is not None and "tls" not in options:
@@ -167,8 +172,8 @@ def find_program(program: Optional[Path] = None,
             return on_path
         raise ServerStartError(
             "this installation of the Python package encoderd contains only "
-            "the client, and no program encoderd is on the PATH; install the wheel "
-            "for Linux (deploy/wheel.sh builds it) or the .deb, or "
+            "the client, and no program encoderd is on the PATH; install the "
+            "wheel for Linux (deploy/wheel.sh builds it) or the .deb, or "
             f"{otherwise}") from None
     return str(path("encoderd"))
 

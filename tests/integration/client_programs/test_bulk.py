@@ -185,7 +185,8 @@ def test_a_file_that_may_not_grow_is_an_error_and_resumed(own_fake, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["float32", "int8"])
-def test_a_bad_text_is_corrected_and_the_run_resumed(server, tmp_path, encoding):
+def test_a_bad_text_is_corrected_and_the_run_resumed(server, tmp_path,
+                                                     encoding):
     lines = [f"sentence {i}\n" for i in range(300)]
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(lines))

@@ -36,7 +36,7 @@ FAULTS = {
 
 
 def connection_errors():
-    """(words, whether encrypted, fault) of the table that the C++ test reads."""
+    """(words, whether encrypted, fault) of the table of the C++ test, too."""
     table = (pathlib.Path(__file__).parents[2] / "support"
              / "connection_errors.txt")
     beginnings = []

@@ -297,7 +297,7 @@ def test_windows_take_a_text_that_is_too_long(fake):
 @pytest.mark.parametrize("method, arguments", [
     ("encode", ["~~never"]), ("embed", ["~~never"]),
     ("encode_query", ["~~never"])])
-def test_a_call_has_a_timeout_of_its_own(fake, kind, method, arguments):
+def test_a_call_takes_a_timeout(fake, kind, method, arguments):
     with pytest.raises(encoderd.DeadlineExceededError, match="within 0.05 s"):
         ask(kind, fake.target, method, *arguments, timeout=0.05)
 

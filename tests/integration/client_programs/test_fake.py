@@ -120,11 +120,14 @@ def test_a_text_without_utf8_form_is_refused_by_its_place(client):
 
 
 @KINDS
-def test_a_bad_text_before_one_without_utf8_form_is_the_first(fake, kind):
-    for batch_size in (1, 64):
+@pytest.mark.parametrize("method", ["encode", "embed", "token_states"])
+@pytest.mark.parametrize("later", [
+    "\ud800", encoderd.TokenIds([-1]), encoderd.TokenIds(["one"])])
+def test_a_bad_text_before_one_that_cannot_be_sent_is_the_first(
+        fake, kind, method, later):
+    for options in ({"batch_size": 1}, {}):
         with pytest.raises(encoderd.InvalidInputError) as caught:
-            ask(kind, fake.target, "encode", ["fine", "", "\ud800"],
-                batch_size=batch_size)
+            ask(kind, fake.target, method, ["fine", "", later], **options)
         assert caught.value.reason == "EMPTY_INPUT"
         assert caught.value.input_index == 1
 

@@ -39,7 +39,7 @@ def endless():
         yield "one"
 
 
-def test_it_is_told_to_make_a_client_of_its_own(fake):
+def test_it_is_told_to_make_another_client(fake):
     with encoderd.Client(fake.target) as client:
         one = client.encode("one")
         assert in_fork(lambda: is_refused(lambda: client.encode("one")))

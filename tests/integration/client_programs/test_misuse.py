@@ -103,14 +103,14 @@ def frames(caught):
     return traceback.extract_tb(caught.value.__traceback__)
 
 
-def test_a_wrong_argument_shows_no_more_of_the_package_than_the_method(client):
+def test_a_wrong_argument_shows_no_more_of_the_package_than_a_method(client):
     for arguments, options in (
             ([["one", None]], {}), ([["one"]], {"truncate_dim": "5"}),
             ([["one"]], {"windows": -1})):
         with pytest.raises((TypeError, ValueError)) as caught:
             client.encode(*arguments, **options)
         assert [frame.name for frame in frames(caught)] == [
-            "test_a_wrong_argument_shows_no_more_of_the_package_than_the_method",
+            "test_a_wrong_argument_shows_no_more_of_the_package_than_a_method",
             "encode", "_run"]
 
         async def main():
@@ -159,7 +159,7 @@ def test_ids_that_are_none_are_named_by_their_place(client):
             (5, TypeError, "ids is an int; expected a list of whole numbers"),
             ([1.5], TypeError, "ids[0] is a float; expected a whole number")):
         with pytest.raises(error) as caught:
-            client.encode([fine, encoderd.TokenIds(ids)])
+            client.encode(["one", encoderd.TokenIds(ids)])
         assert str(caught.value) == f"inputs[1].{words}"
 
 
@@ -239,10 +239,11 @@ def test_ranges_of_another_shape_are_named(client, ranges):
 
 
 @pytest.mark.parametrize("ranges, message", [
-    ([[0, 1, 0, 0], [1, 0.5, 1, 1]], r"ranges\[1\]\[1\] is 0.5; it must be above "
-     "the minimum, 1"),
+    ([[0, 1, 0, 0], [1, 0.5, 1, 1]], r"ranges\[1\]\[1\] is 0.5; it must be "
+     "above the minimum, 1"),
     ([[0, 0, 0, 0], [1, 1, 0, 1]], r"ranges\[1\]\[2\] is 0; it must be above"),
-    ([[0, 0, 0, np.nan], [1] * 4], r"ranges\[0\]\[3\] is nan; it must be finite"),
+    ([[0, 0, 0, np.nan], [1] * 4],
+     r"ranges\[0\]\[3\] is nan; it must be finite"),
     ([[0, 0, 0, -np.inf], [1] * 4], "is -inf; it must be finite")])
 def test_ranges_that_are_none_are_named_where_the_client_cuts(client, ranges,
                                                               message):
@@ -344,7 +345,7 @@ class Held(Service):
         return encoder_pb2.EmbedResponse()
 
 
-def test_a_call_under_way_ends_with_the_client():
+def test_a_call_in_flight_ends_with_the_client():
     with serve(Held()) as service:
         client = encoderd.Client(service.target)
         found = []
@@ -369,7 +370,7 @@ def test_a_call_under_way_ends_with_the_client():
 
 @pytest.mark.skipif(sys.version_info < (3, 11),
                     reason="asyncio tells it from a cancelled task since 3.11")
-def test_an_awaited_call_under_way_ends_with_the_client():
+def test_an_awaited_call_in_flight_ends_with_the_client():
     async def main(service):
         client = encoderd.AsyncClient(service.target)
         task = asyncio.ensure_future(client.embed(["one"] * 100,

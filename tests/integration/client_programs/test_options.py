@@ -166,7 +166,7 @@ def test_unset_options_of_token_states_stay_unset(service, ask):
                before_norm=True, layer=0)
     assert [row.shape for row in rows] == [(2, 1)]
     assert service.encodes[1].span == encoder_pb2.TOKEN_SPAN_ALL
-    with pytest.raises(ValueError, match="span is 'some'; expected one of all, "):
+    with pytest.raises(ValueError, match="span is 'some'; expected one of all"):
         ask(service.target, "token_embeddings", "fine", span="some")
 
 
@@ -200,7 +200,8 @@ def test_a_span_has_one_spelling(gone, value):
 def test_ranges_are_checked_before_the_first_call(gone, method):
     for ranges, words in (
             ([[0, 1], [1, 0.5]], r"ranges\[1\]\[1\] is 0.5; it must be above"),
-            ([[0, np.nan], [1, 1]], r"ranges\[0\]\[1\] is nan; it must be finite"),
+            ([[0, np.nan], [1, 1]],
+             r"ranges\[0\]\[1\] is nan; it must be finite"),
             ([[0, 0, 0], [1, 1, 1]], r"shape \[2, 3\]; expected \[2, 2\]")):
         cut = {"truncate_dim": 2} if method.startswith("encode") else {}
         if "shape" in words and not cut:
@@ -289,7 +290,8 @@ PRECISIONS = "float32, float16, int8, uint8, binary, ubinary"
 @pytest.mark.parametrize("option, value, kind, words", [
     ("precision", 5, TypeError, f"is an int; expected one of {PRECISIONS}"),
     ("precision", "", ValueError, f"is ''; expected one of {PRECISIONS}"),
-    ("precision", "int4", ValueError, f"is 'int4'; expected one of {PRECISIONS}"),
+    ("precision", "int4", ValueError,
+     f"is 'int4'; expected one of {PRECISIONS}"),
     ("on_error", 5, TypeError, "is an int; expected one of fail_request"),
     ("on_error", "", ValueError, "is ''; expected one of fail_request")])
 def test_all_methods_refuse_a_choice_alike(gone, name, option, value, kind,

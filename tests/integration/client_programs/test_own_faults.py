@@ -1,16 +1,18 @@
 """What fails in gRPC or inside the clients, through no fault of the caller, is
-raised as it is."""
+raised as it is; so is Ctrl-C."""
 
 import operator
+import threading
 import traceback
 
 import encoderd
 import grpc
 import pytest
 from either_client import KINDS, ask
-from encoderd import _method_jobs
+from encoderd import _method_jobs, _run_blocking
 from encoderd._channel import encoder_pb2_grpc
-from stream_service import awaited, blocking
+from python_service import Model, serve
+from stream_service import PATIENCE, awaited, blocking
 
 
 class Refusing:
@@ -111,3 +113,29 @@ def test_a_wrong_argument_shows_no_frames_within_the_package(fake, kind):
     with pytest.raises(TypeError) as caught:
         ask(kind, fake.target, "encode", [None])
     assert traceback.extract_tb(caught.tb)[-1].name == "_run"
+
+
+class Held(Model):
+    """Answers no GetModel before its caller has ended it."""
+
+    def __init__(self):
+        super().__init__()
+        self.called, self.ended = threading.Event(), threading.Event()
+
+    def GetModel(self, request, context):
+        if context.add_callback(self.ended.set):
+            self.called.set()
+            self.ended.wait()
+        return self.info
+
+
+def test_ctrl_c_ends_a_call_that_is_in_flight(monkeypatch):
+    def interrupt(call, in_flight):
+        assert service.called.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_run_blocking.Call, "result", interrupt)
+    with serve(Held()) as service, encoderd.Client(service.target) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.model()
+        assert service.ended.wait(PATIENCE)

@@ -1,5 +1,5 @@
-"""encoderd.Server and `python -m encoderd`: a server that Python starts. The
-program is encoderd_fake_server; the wheel's own is tested by packages/."""
+"""encoderd.Server: a server that Python starts. The program is
+encoderd_fake_server; the wheel's own is tested by packages/."""
 
 import asyncio
 import copy
@@ -61,7 +61,7 @@ def test_it_serves_as_soon_as_it_is_there_and_leaves_by_term():
     assert server.stop() == 0
 
 
-def test_two_servers_have_ports_of_their_own():
+def test_two_servers_have_different_ports():
     with own() as one, own() as other:
         assert one.target != other.target
 
@@ -186,7 +186,8 @@ def test_no_program_is_an_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(encoderd.ServerStartError, match="deploy/wheel.sh"):
         encoderd.Server("model")
-    with pytest.raises(encoderd.ServerStartError, match="/no/such is not an executable"):
+    with pytest.raises(encoderd.ServerStartError,
+                       match="/no/such is not an executable"):
         encoderd.Server("model", program="/no/such")
 
 
@@ -240,7 +241,8 @@ def test_a_program_on_the_path_is_taken(monkeypatch, tmp_path):
 
 def test_variables_of_another_server_do_not_reach_its_client(monkeypatch):
     monkeypatch.setenv("ENCODERD_TLS", "1")
-    monkeypatch.setenv("ENCODERD_CA_FILE", "/no/such/file")
+    for name in ("CA_FILE", "TOKEN", "TOKEN_FILE"):
+        monkeypatch.setenv(f"ENCODERD_{name}", "/no/such/file")
     with own() as server, server.client() as client:
         assert client.health() == "SERVING"
 
@@ -341,58 +343,3 @@ def test_it_outlives_the_thread_that_made_it_and_a_forked_process():
 def test_a_server_that_does_not_leave_is_killed():
     server = own(stop_timeout=0.2, drain_delay="1h")
     assert server.stop() == -signal.SIGKILL
-
-
-def module(*arguments, path):
-    return subprocess.Popen(
-        [sys.executable, "-m", "encoderd", *arguments], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"})
-
-
-def test_the_module_becomes_the_server(tmp_path):
-    (tmp_path / "encoderd").symlink_to(PROGRAM)
-    process = module("serve", "one=load_ms:0", "two=load_ms:0",
-                     "--listen=127.0.0.1:0", "--http_listen=", path=tmp_path)
-    try:
-        for line in process.stderr:
-            if "event=serving model=two" in line:
-                break
-    finally:
-        process.terminate()
-    _, log = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, log
-
-
-@pytest.mark.parametrize("arguments, code, said", [
-    (["--help"], 0, "usage: python -m encoderd serve MODEL"),
-    (["--version"], 0, f"encoderd {encoderd.__version__}"),
-    ([], 1, "usage: python -m encoderd serve MODEL"),
-    (["serve"], 1, "usage: "),
-    (["bake", "a"], 1, "usage: "),
-])
-def test_the_module_says_how_to_use_it(arguments, code, said, tmp_path):
-    process = module(*arguments, path=tmp_path)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code
-    assert said in out + errors
-
-
-def test_the_module_shows_the_flags_of_the_program(tmp_path):
-    (tmp_path / "encoderd").symlink_to(PROGRAM)
-    for arguments in (["serve", "--help"], ["serve", "model", "-h"]):
-        process = module(*arguments, path=tmp_path)
-        out, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, errors
-        assert "--max_queue_tokens" in out
-
-
-def test_the_module_without_a_program_gives_no_advice_for_code():
-    process = subprocess.run(
-        [sys.executable, "-m", "encoderd", "serve", "model"], text=True,
-        capture_output=True, check=False, timeout=PATIENCE,
-        env={**os.environ, "PATH": "/nowhere"})
-    assert process.returncode == 1
-    assert "Server(" not in process.stderr
-    assert process.stderr.endswith(
-        "or add the folder of a built encoderd to the PATH\n")

@@ -25,7 +25,8 @@ def client(fake):
 def test_a_pair_where_a_prompt_is_asked_for_is_refused(kind, method, options):
     with serve(Model(prompts={"query": "ask: "})) as service:
         with pytest.raises(ValueError) as caught:
-            ask(kind, service.target, method, ["one", ("a", "b")], **options)
+            ask(kind, service.target, method, ["one", ("a", "b")],
+                batch_size=1, **options)
     assert str(caught.value) == ("inputs[1] is a pair; a prompt goes before "
                                  "texts only")
     assert service.requests == []
@@ -38,7 +39,7 @@ def test_token_ids_where_a_prompt_is_asked_for_are_refused(kind, options):
     with serve(Model(prompts={"query": "ask: "})) as service:
         with pytest.raises(ValueError) as caught:
             ask(kind, service.target, "encode",
-                ["one", encoderd.TokenIds([1, 2])], **options)
+                ["one", encoderd.TokenIds([1, 2])], batch_size=1, **options)
     assert str(caught.value) == ("inputs[1] is token ids; a prompt goes "
                                  "before texts only")
     assert service.requests == []
@@ -141,7 +142,8 @@ STATES = 'drop it, or call token_states(on_error="per_input")'
 @KINDS
 @pytest.mark.parametrize("method, options, remedy", [
     ("embed", {}, KEEP), ("token_states", {}, KEEP),
-    ("encode", {}, f'{KEEP} or on_error="zero"'), ("token_embeddings", {}, STATES),
+    ("encode", {}, f'{KEEP} or on_error="zero"'),
+    ("token_embeddings", {}, STATES),
     ("encode", {"output_value": "token_embeddings"}, STATES),
     ("encode", {"output_value": None}, "drop it")])
 def test_the_remedy_of_an_empty_text_is_one_of_the_method(

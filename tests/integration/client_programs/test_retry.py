@@ -11,7 +11,9 @@ import time
 import encoderd
 import grpc
 import pytest
+from encoderd import _stream_state
 from encoderd._calls_in_flight import calls_of_list
+from encoderd._channel import Retries
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import Many
 from encoderd._run_blocking import Call
@@ -22,6 +24,7 @@ from google.rpc import error_details_pb2, status_pb2
 from python_service import Service
 from python_service import serve as serving
 from server_process import eventually
+from stream_service import failure
 
 GRPCS_OWN_ATTEMPTS = 5
 
@@ -144,27 +147,47 @@ def test_a_refused_call_is_sent_again_while_one_before_it_is_in_flight(work):
     assert sorted(came) == ["one", "two", "two"]
 
 
+class Refused(grpc.RpcError):
+    """QUEUE_FULL, as gRPC raises it. pause: ms."""
+
+    def __init__(self, pause):
+        self.status = failure(8, "QUEUE_FULL", pause)
+
+    def code(self):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    def details(self):
+        return self.status.message
+
+    def trailing_metadata(self):
+        return (("grpc-status-details-bin", self.status.SerializeToString()),)
+
+
+@pytest.mark.parametrize("named, pause", [(400, 0.4), (1, 0.01), (0, 0.01)])
+def test_a_call_pauses_as_long_as_the_server_says_but_10_ms(named, pause):
+    retries = Retries(Link("there", False), encoder_pb2.EmbedRequest(), (),
+                      None)
+    assert retries.pause(Refused(named)) == pause
+
+
+@pytest.mark.parametrize("named, pause", [(400, 0.4), (1, 0.01), (0, 0.01)])
+def test_a_request_of_a_stream_does_too(named, pause):
+    bulk = _stream_state.make_bulk(
+        ["one"], batch_size=1, requests_in_flight=1, precision="float32",
+        on_error=None, model="", patience=60, link=Link("there", False))
+    bulk.add("one")
+    bulk.connected()
+    request, = bulk.requests(0.0)
+    bulk.handle(encoder_pb2.EmbedResponse(
+        request_id=request.request_id,
+        error=failure(8, "QUEUE_FULL", named)), waited=0.0, now=0.0)
+    assert bulk.wait(0.0) == pause
+    assert list(bulk.requests(pause / 2)) == []
+    assert list(bulk.requests(pause)) == [request]
+
+
 def test_a_refused_call_of_a_list_that_is_cut_again_is_not_sent_again():
     changed = threading.Event()
-
-    class Refused(grpc.RpcError):
-        def __init__(self):
-            self.status = status_pb2.Status(code=8)
-            self.status.details.add().Pack(error_details_pb2.ErrorInfo(
-                reason="QUEUE_FULL", domain="encoderd"))
-            info = error_details_pb2.RetryInfo()
-            info.retry_delay.FromMilliseconds(1)
-            self.status.details.add().Pack(info)
-
-        def code(self):
-            return grpc.StatusCode.RESOURCE_EXHAUSTED
-
-        def details(self):
-            return "the queue is full"
-
-        def trailing_metadata(self):
-            return (("grpc-status-details-bin",
-                     self.status.SerializeToString()),)
 
     class Future:
         """Of an attempt that has ended: cancelling it has no effect."""
@@ -201,12 +224,12 @@ def test_a_refused_call_of_a_list_that_is_cut_again_is_not_sent_again():
             self.sent += 1
             return Future(self.errors.pop(0))
 
-    left, kept = Method(Refused()), Method(Refused(), None)
+    left, kept = Method(Refused(1)), Method(Refused(1), None)
     calls = [Call(method, encoder_pb2.EmbedRequest(), 60, changed)
              for method in (left, kept)]
     calls[0].cancel()
     assert calls[1].result(calls) == "answer"
-    time.sleep(0.01)
+    time.sleep(0.02)
     assert calls[1].result(calls) == "answer"
     assert (left.sent, kept.sent) == (1, 2)
 
@@ -359,7 +382,8 @@ class NoCall:
         "answer; raise timeout=, or lower batch_size= or the client's "
         "calls_in_flight=: they share the server; embed_stream() hands over "
         "each result as it comes")])
-def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered, words):
+def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered,
+                                                                words):
     many = Many("Embed", cut(["one"] * 8, 1), lambda inputs: None,
                 lambda part, answer: None)
     calls = calls_of_list(many, lambda *_: NoCall(), 4)

@@ -85,7 +85,8 @@ def test_encoderctl_by_flags_and_by_variables(secured, shown, tmp_path):
     by_flags = encoderctl(
         "embed", f"--target={secured.address}", f"--ca_file={shown['ca_file']}",
         f"--certificate_file={shown['certificate_file']}",
-        f"--key_file={shown['key_file']}", f"--token_file={token_file}", "hello")
+        f"--key_file={shown['key_file']}", f"--token_file={token_file}",
+        "hello")
     assert by_flags.returncode == 0, by_flags.stderr
     variables = {f"ENCODERD_{name.upper()}": value
                  for name, value in shown.items()}

@@ -61,7 +61,8 @@ def test_the_arguments_stand_in_the_same_order_with_the_same_defaults():
     theirs = inspect.signature(peer.SentenceTransformer.encode).parameters
     for kind in (encoderd.Client, encoderd.AsyncClient):
         ours = inspect.signature(kind.encode).parameters
-        shared = [p for p in theirs if p not in ("kwargs", "_deprecated_kwargs")]
+        shared = [p for p in theirs
+                  if p not in ("kwargs", "_deprecated_kwargs")]
         assert list(ours)[:len(shared)] == shared
         for name in set(shared) - {"inputs", "batch_size"}:
             assert ours[name].default == theirs[name].default, name
@@ -78,7 +79,7 @@ def test_tensors_come_where_torch_is(client):
     assert states.shape == (3, 384)
 
 
-def test_ranges_of_the_callers_own_need_no_list(client):
+def test_ranges_of_the_caller_need_no_list(client):
     vectors = client.encode(sentence_script.TEXTS)
     ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)])
     for precision in ("int8", "uint8"):

@@ -39,8 +39,8 @@ def test_a_text_has_the_same_bits_alone_and_in_a_long_list(client):
 
 
 def test_strange_texts_have_vectors(client):
-    texts = ["\u0301\u0323\u0489", "\U0001F469\u200D\U0001F467 " * 300, "a" * 10**6,
-             "\0", " \t\n", "\u200B\uFEFF", "\U0010FFFF" * 100]
+    texts = ["\u0301\u0323\u0489", "\U0001F469\u200D\U0001F467 " * 300,
+             "a" * 10**6, "\0", " \t\n", "\u200B\uFEFF", "\U0010FFFF" * 100]
     vectors = client.embed(texts, truncate="end").vectors
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     np.testing.assert_allclose(lengths, 1, rtol=0, atol=1e-5)
@@ -64,7 +64,8 @@ def test_a_text_that_is_too_long_names_the_options_that_take_it(client):
     cut = 'pass truncate="end" to cut it'
     windows = f"{cut}, or windows=0 to average the vectors of all its parts"
     for call, value, remedy in (
-            (client.encode, TOO_LONG, windows), (client.embed, TOO_LONG, windows),
+            (client.encode, TOO_LONG, windows),
+            (client.embed, TOO_LONG, windows),
             (client.encode, [(TOO_LONG, "pair")], cut),
             (client.token_embeddings, TOO_LONG, cut),
             (client.encode, encoderd.TokenIds([101] * 257),

@@ -65,11 +65,13 @@ def test_similarity_names_shapes_and_functions_that_do_not_fit(client):
     assert client.similarity_fn_name == "cosine"
     with pytest.raises(ValueError, match="'maxsim'; expected one of cosine, "):
         client.similarity_fn_name = "maxsim"
-    with pytest.raises(ValueError, match=r"\[2, 3\] and embeddings2 of \[2, 4\]"):
+    with pytest.raises(ValueError,
+                       match=r"\[2, 3\] and embeddings2 of \[2, 4\]"):
         client.similarity(np.ones((2, 3)), np.ones((2, 4)))
     with pytest.raises(ValueError, match="as many rows and columns"):
         client.similarity_pairwise(np.ones((2, 3)), np.ones((1, 3)))
-    with pytest.raises(ValueError, match=r"embeddings1 is of shape \[1, 2, 3\]"):
+    with pytest.raises(ValueError,
+                       match=r"embeddings1 is of shape \[1, 2, 3\]"):
         client.similarity(np.ones((1, 2, 3)), np.ones((2, 3)))
 
 
@@ -110,7 +112,8 @@ def test_similarity_says_that_texts_are_no_vectors(client, given):
     for method in (client.similarity, client.similarity_pairwise):
         with pytest.raises(TypeError) as caught:
             method(given, np.ones((1, 3)))
-        assert str(caught.value) == "embeddings1 holds texts; pass encode(texts)"
+        assert str(caught.value) == ("embeddings1 holds texts; pass "
+                                     "encode(texts)")
         with pytest.raises(TypeError, match="embeddings2 holds texts"):
             method(np.ones((1, 3)), given)
 

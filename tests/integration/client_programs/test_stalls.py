@@ -49,7 +49,7 @@ def test_a_source_that_waits_for_the_answers_gets_them():
     assert awaited(work) == [(i, i) for i in range(sum(rounds))]
 
 
-def test_a_source_that_is_read_beside_is_read_as_far_as_the_window():
+def test_a_separate_task_reads_a_source_as_far_as_the_window():
     read = 0
 
     async def work(client, service):

@@ -131,7 +131,7 @@ def test_what_the_source_raises_comes_after_what_came_before():
 
 
 @BOTH
-def test_a_broken_stream_is_gone_on_with(work):
+def test_a_broken_stream_is_reopened(work):
     with serve(Streams(break_after(2, DRAINING), break_after(1, None),
                        break_after(3, failure(code_pb2.INTERNAL)))) as service:
         found = work(service.target, texts(200), batch_size=10,

@@ -81,7 +81,8 @@ def test_a_client_shows_its_certificate_to_a_server_that_asks(
     assert failure(work, target, ca_file=ca) == NO_CERTIFICATE
     assert failure(work, target, ca_file=ca,
                    certificate_file=certificates / "foreign_client.pem",
-                   key_file=certificates / "foreign_client.key") == NO_CERTIFICATE
+                   key_file=certificates / "foreign_client.key"
+                   ) == NO_CERTIFICATE
 
 
 @BOTH

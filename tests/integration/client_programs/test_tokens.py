@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import hashlib
 
 import encoderd
 import grpc
 import pytest
+from conftest import PROGRAMS
 from encoderd.v1 import encoder_pb2
 from secure_service import (BOTH, GOOD, TOKEN, Tokens, awaited, starting,
                             stream_alone)
@@ -86,3 +88,21 @@ def test_a_token_on_loopback_goes_through_no_proxy(start, work, monkeypatch):
     port = target.rpartition(":")[2]
     for host in ("localhost", "127.0.0.1"):
         assert work(f"{host}:{port}", token=TOKEN) == GOOD
+
+
+def test_the_environments_token_is_for_servers_that_ask_for_one(
+        certificates, tmp_path, monkeypatch):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"one {hashlib.sha256(TOKEN.encode()).hexdigest()}\n")
+    monkeypatch.setenv("ENCODERD_CA_FILE", str(certificates / "ca.pem"))
+    tls = {"tls_certificate_file": certificates / "server.pem",
+           "tls_key_file": certificates / "server.key"}
+    asks = {"bearer_token_file": tokens}
+    for flags, token in (({}, "a b"), (tls, "a b"), (asks, TOKEN),
+                         ({**tls, **asks}, TOKEN)):
+        monkeypatch.setenv("ENCODERD_TOKEN", token)
+        with encoderd.Server({"fake": "load_ms:0"}, **flags,
+                             program=PROGRAMS / "encoderd_fake_server"
+                             ) as server, server.client() as client:
+            assert client.model().name == "fake"
+            assert bool(client._methods.metadata) == (token == TOKEN)

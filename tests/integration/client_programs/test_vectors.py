@@ -150,7 +150,8 @@ def test_a_gap_among_texts_leaves_them_texts(client):
                   np.array([[1, "one"]], object)):
         with pytest.raises(TypeError) as caught:
             client.similarity(given, [ROW])
-        assert str(caught.value) == "embeddings1 holds texts; pass encode(texts)"
+        assert str(caught.value) == ("embeddings1 holds texts; pass "
+                                     "encode(texts)")
 
 
 def test_results_in_place_of_vectors_are_told_what_to_pass(client):

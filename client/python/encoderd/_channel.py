@@ -95,10 +95,12 @@ class _Method:
         self._owner = owner
         self.link = owner.link
 
-    def __call__(self, request: Any, timeout: Optional[float] = None) -> Any:
+    def __call__(self, request: Any, timeout: Optional[float] = None,
+                 wait_for_ready: bool = False) -> Any:
         with self._owner.starting():
             return self._method(request, timeout=timeout,
-                                metadata=self._owner.metadata)
+                                metadata=self._owner.metadata,
+                                wait_for_ready=wait_for_ready)
 
     def future(self, request: Any, timeout: Optional[float] = None) -> Any:
         with self._owner.starting():

@@ -13,8 +13,8 @@ import grpc
 
 from encoderd._async_source import Feed
 from encoderd._stream_blocking import read
-from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
-                                    ended_by)
+from encoderd._stream_events import Ended, Event, ended_by
+from encoderd._stream_state import LONGEST_PAUSE, Bulk
 from encoderd.errors import make_error, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
@@ -24,13 +24,14 @@ from encoderd.v1 import encoder_pb2
 class Stream:
     """As _stream_blocking.Stream; tasks of the loop send and read."""
 
-    def __init__(self, method: Any, embed: Any, changed: Callable[[], None]):
+    def __init__(self, method: Any, embed: Any, changed: Callable[[], None],
+                 wait_for_ready: bool):
         """method: EmbedStream; embed: Embed, for what goes alone; changed: is
         called after each event."""
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
         self._events: Deque[Event] = collections.deque()
         self._changed = changed
-        self._call = method(self._sent())
+        self._call = method(self._sent(), wait_for_ready=wait_for_ready)
         self._link = method.link
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed
@@ -108,10 +109,11 @@ async def _wait_for(changed: asyncio.Event, seconds: float) -> None:
 
 
 async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
-              connect: Callable[[Callable[[], None]], Stream]
+              connect: Callable[[Callable[[], None], bool], Stream]
               ) -> AsyncGenerator[Embedding, None]:
     """The results of the source's inputs, in order. connect: given what a
-    Stream calls after each event."""
+    Stream calls after each event, and whether it waits while no server
+    listens."""
     changed = asyncio.Event()
     stream: Optional[Stream] = None
     feed: Optional[Feed] = None
@@ -133,7 +135,7 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
                 break
             now = time.monotonic()
             if stream is None and bulk.may_connect(now):
-                stream = connect(changed.set)
+                stream = connect(changed.set, bulk.awaits_return)
                 bulk.connected()
             if stream is not None:
                 for request in bulk.requests(now):

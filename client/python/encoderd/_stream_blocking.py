@@ -14,8 +14,8 @@ from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
 from encoderd._channel import check_process
 from encoderd._connection_errors import Link
-from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
-                                    ended_by)
+from encoderd._stream_events import Ended, Event, ended_by
+from encoderd._stream_state import LONGEST_PAUSE, Bulk
 from encoderd.errors import client_closed
 from encoderd.inputs import Input
 from encoderd.results import Embedding
@@ -28,11 +28,12 @@ class Stream:
     events; gRPC's thread sends, one more reads the answers. Both end with
     the call. There are as many events as requests at most, and the end."""
 
-    def __init__(self, method: Any):
+    def __init__(self, method: Any, wait_for_ready: bool):
         self._process = os.getpid()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
-        self._call = method(iter(self._requests.get, None))
+        self._call = method(iter(self._requests.get, None),
+                            wait_for_ready=wait_for_ready)
         self._reader = threading.Thread(
             target=_read, name="encoderd-stream", daemon=True,
             args=(self._call, method.link, self._events))
@@ -112,9 +113,10 @@ def read(bulk: Bulk, values: Iterator[Input]) -> None:
                 return
 
 
-def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream]
+def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[bool], Stream]
         ) -> Generator[Embedding, None, None]:
-    """The results of the source's inputs, in order."""
+    """The results of the source's inputs, in order. connect: opens a stream
+    that waits while no server listens, or does not."""
     stream: Optional[Stream] = None
     values = iter(source)
     try:
@@ -125,7 +127,7 @@ def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream]
                 break
             now = time.monotonic()
             if stream is None and bulk.may_connect(now):
-                stream = connect()
+                stream = connect(bulk.awaits_return)
                 bulk.connected()
             event = None
             seconds = 0.0 if bulk.wants_input else bulk.wait(now)

@@ -29,10 +29,11 @@ from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
-from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, after_retries,
-                             client_closed, explain, from_rpc_error,
-                             from_status, is_too_large, make_error,
-                             name_too_large, out_of_time)
+from encoderd._stream_events import Ended, Event
+from encoderd.errors import (DRAINING, TOO_LARGE, TOO_MANY, EncoderdError,
+                             after_retries, explain, from_status,
+                             is_too_large, make_error, name_too_large,
+                             out_of_time)
 from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
                              is_cursor, named_limit)
 from encoderd.results import Embedding
@@ -44,34 +45,6 @@ LONGEST_WAIT = 1.0  # a stopped process is charged twice this at most
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
 SHARERS = "batch_size= or requests_in_flight="
 MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
-
-
-@dataclasses.dataclass(frozen=True)
-class Ended:
-    """A stream's last event."""
-    error: Optional[Exception]  # None: OK; no EncoderdError: raised as it is
-
-
-def ended_by(error: Exception, link: Link) -> Ended:
-    """The end that an exception of the call makes; raises nothing."""
-    if not isinstance(error, grpc.RpcError):
-        return Ended(error)
-    try:
-        found = from_rpc_error(error, link)
-    except Exception as unreadable:
-        return Ended(unreadable)
-    # This side cancels a stream only where it reads it no more, or where the
-    # client was closed.
-    if (found.code is grpc.StatusCode.CANCELLED and not found.reason
-            and found.message != client_closed().message):
-        found = make_error(grpc.StatusCode.UNAVAILABLE,
-                           f"the server at {link.target} reset the stream",
-                           metadata={"grpc_message": found.message},
-                           remedy="its log may say why")
-    return Ended(found)
-
-
-Event = Union[encoder_pb2.EmbedResponse, Ended]
 
 
 @dataclasses.dataclass(eq=False)
@@ -214,6 +187,13 @@ class Bulk:
 
     def may_connect(self, now: float) -> bool:
         return bool(self._unanswered) and now >= self._connect_at
+
+    @property
+    def awaits_return(self) -> bool:
+        """Whether the next stream waits while no server listens. gRPC opens a
+        stream that a leaving server no longer reads again elsewhere; where
+        nobody listens, that stream would never end."""
+        return self._trouble is not None and self._trouble.reason == DRAINING
 
     def connected(self) -> None:
         """A new stream: nothing was sent over it."""

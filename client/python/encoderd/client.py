@@ -179,7 +179,8 @@ class Client(EncodeMethods):
         self._methods.check()  # at once, as of every call
         return _stream_blocking.run(
             bulk, inputs,
-            lambda: _stream_blocking.Stream(self._methods["EmbedStream"]))
+            lambda wait: _stream_blocking.Stream(
+                self._methods["EmbedStream"], wait))
 
     @overload
     def token_embeddings(  # type: ignore[overload-overlap]

@@ -121,6 +121,7 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
     grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
+DRAINING = "DRAINING"
 TOO_MANY = "TOO_MANY_INPUTS"
 _LONGER = "raise timeout="
 _CUT = 'pass truncate="end" to cut it'
@@ -128,7 +129,7 @@ _WITH_PROMPT = ", the prompt's tokens included"
 _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input"',
     "QUEUE_FULL": "retry later, or with a longer timeout=",
-    "DRAINING": "retry: the restarted server, or its replacement, will answer",
+    DRAINING: "retry: the restarted server, or its replacement, will answer",
     "BEARER_TOKEN_MISSING": "pass token= or token_file= (or ENCODERD_TOKEN, "
                             "ENCODERD_TOKEN_FILE)",
     "BEARER_TOKEN_UNKNOWN": "pass one that the server has "

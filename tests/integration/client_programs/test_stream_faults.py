@@ -327,18 +327,20 @@ def test_a_reader_that_fails_ends_the_stream():
             texts(3), batch_size=1, requests_in_flight=16, model="",
             precision="float32", on_error=None, patience=PATIENCE, link=LINK)
 
-    def method(requests):
+    def method(requests, wait_for_ready):
         return BrokenCall()
 
     method.link = LINK  # as the methods of a client have it
     with pytest.raises(Broken):
         next(_stream_blocking.run(
-            bulk(), texts(3), lambda: _stream_blocking.Stream(method)))
+            bulk(), texts(3),
+            lambda wait: _stream_blocking.Stream(method, wait)))
 
     async def main():
         stream = _stream_asyncio.run(
             bulk(), texts(3),
-            lambda changed: _stream_asyncio.Stream(method, None, changed))
+            lambda changed, wait: _stream_asyncio.Stream(
+                method, None, changed, wait))
         with pytest.raises(Broken):
             await stream.__anext__()
 

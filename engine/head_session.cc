@@ -36,7 +36,15 @@ class HeadSession final : public Session {
     plain_.assign(outputs.begin(), outputs.end());
     for (SequenceOutput& output : plain_) output.normalize = false;
     const absl::Status status = session_->Run(batch, plain_, &pooled_);
-    if (!status.ok()) return status;
+    if (status.ok()) Apply(outputs, result);
+    // Of states it would keep as much as a Session's other memory.
+    if (!std::all_of(outputs.begin(), outputs.end(), IsPooled))
+      pooled_ = ForwardResult();
+    return status;
+  }
+
+ private:
+  void Apply(absl::Span<const SequenceOutput> outputs, ForwardResult* result) {
     Place(outputs, result);
     for (size_t b = 0; b < outputs.size(); ++b) {
       const absl::Span<const float> from =
@@ -51,12 +59,8 @@ class HeadSession final : public Session {
       std::copy(x_.begin(), x_.begin() + head_.out(), out);
       if (outputs[b].normalize) NormalizeL2(out, head_.out());
     }
-    const bool states = !std::all_of(outputs.begin(), outputs.end(), IsPooled);
-    if (states) pooled_ = ForwardResult();  // large, and rare in such a batch
-    return absl::OkStatus();
   }
 
- private:
   // Sizes `result`.
   void Place(absl::Span<const SequenceOutput> outputs, ForwardResult* result) {
     int64_t end = 0;

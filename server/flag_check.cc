@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
@@ -142,7 +143,11 @@ absl::Status CheckValue(absl::CommandLineFlag* flag, absl::string_view value) {
   if (flag->IsOfType<bool>()) {
     error = "must be true or false";
   } else if (flag->IsOfType<int32_t>() || flag->IsOfType<int64_t>()) {
-    error = "must be a whole number, without unit or separators";
+    const int64_t most = flag->IsOfType<int32_t>()
+                             ? std::numeric_limits<int32_t>::max()
+                             : std::numeric_limits<int64_t>::max();
+    error = absl::StrCat("must be a whole number of at most ", most,
+                         ", without unit or separators");
   } else if (flag->IsOfType<double>()) {
     error = "must be a number";
   }

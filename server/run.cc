@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/catch_all.h"
 #include "engine/base/cgroup.h"
@@ -22,6 +21,7 @@
 #include "server/base/version.h"
 #include "server/drainer.h"
 #include "server/exit_codes.h"
+#include "server/exit_within.h"
 #include "server/flags.h"
 #include "server/memory.h"
 #include "server/process_events.h"
@@ -36,8 +36,8 @@ namespace {
 // manager may kill the process; far more than the last words need.
 constexpr absl::Duration kGoodbyePatience = absl::Seconds(10);
 
-// For the last spans, and for libraries to end their threads: gRPC's may stay
-// for ten seconds where a caller was slow to read.
+// Time for the last spans, and for libraries to end their threads: one of
+// gRPC's may poll for ten seconds after a caller was slow to read.
 constexpr absl::Duration kExitPatience = absl::Seconds(3);
 
 // Whether the cause may pass; what is wrong with flags, files and models has
@@ -54,18 +54,6 @@ int StartFailed(const absl::Status& status) {
           .Add("code", absl::StatusCodeToString(status.code()))
           .Add("message", status.message()));
   return MayPass(status) ? kExitTryAgain : kExitStartFailed;
-}
-
-// Ends the process with `code` if it still runs then.
-void ExitWithin(absl::Duration patience, int code) {
-  const absl::Status status = CatchAll([patience, code] {
-    StartThread("exit", [patience, code] {
-      absl::SleepFor(patience);
-      _exit(code);
-    }).detach();
-    return absl::OkStatus();
-  });
-  status.IgnoreError();  // without memory for a thread it ends somewhat later
 }
 
 // What the main thread does from the start to the end: it waits, and meanwhile

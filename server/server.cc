@@ -34,9 +34,9 @@ constexpr absl::Duration kLastWords = absl::Seconds(3);
 // For gRPC's threads to hand over the calls that they have already read.
 constexpr absl::Duration kSettle = absl::Milliseconds(100);
 // Between the first GOAWAY, after which callers start no call here, and the
-// second, which names the last call that was read: a caller that writes once
-// its connection has closed may lose what it has not read yet, so the second
-// GOAWAY.
+// second, which names the last call that was read. gRPC drops a connection when
+// a write fails, without reading on: a caller must have read the first before
+// the close, or it may miss the second.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 // For callers to read their last answers.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);

@@ -142,8 +142,9 @@ class Work {
         return Waited(now);
       }
       for (const auto& pending : window_) pending->sent = false;
-      // A stream that a leaving server does not read any more gRPC opens again
-      // elsewhere; while nobody listens it never ends unless it waits for that.
+      // If a leaving server no longer reads a stream, gRPC reopens it
+      // elsewhere. While nobody listens, that stream never ends unless it waits
+      // for a server. (A job's first stream does not wait, to fail at once.)
       stream_ = std::make_unique<BulkStream>(
           stub_, /*wait_for_ready=*/GetReason(trouble_) == kDraining);
     }

@@ -5,7 +5,8 @@
 namespace encoderd::client {
 
 BulkStream::BulkStream(v1::Encoder::Stub* stub, bool wait_for_ready) {
-  context_.set_wait_for_ready(wait_for_ready);
+  // If not, the service config decides.
+  if (wait_for_ready) context_.set_wait_for_ready(true);
   stub->async()->EmbedStream(&context_, this);
   AddHold();  // writes begin outside of reactions
   StartRead(&response_);
@@ -88,6 +89,7 @@ void BulkStream::OnReadDone(bool ok) {
 }
 
 void BulkStream::OnWriteDone(bool ok) {
+  v1::EmbedRequest().Swap(&request_);  // it may be large
   absl::MutexLock lock(&mu_);
   writing_ = false;
   changed_.NotifyAll();

@@ -18,7 +18,8 @@ namespace {
 constexpr absl::string_view kInputs = "inputs[";
 constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 // A server's connections have 256 MiB by default; the call of a message that
-// takes most of it is reset. A reset of a smaller one has another cause.
+// takes a large share of it is reset. A reset of a smaller one has another
+// cause.
 constexpr int64_t kNoMemoryBytes = int64_t{64} << 20;
 
 // The pause, or the least there is, if it ends before `deadline`.

@@ -43,8 +43,8 @@ struct MaxLen {
 
 // The smallest limit; the flag replaces it. A max_seq_length or
 // model_max_length over a stored table is ignored, with a note.
-// INVALID_ARGUMENT: the flag is over it, or no file sets a limit and the flag
-// does not either, or more rows than kMaxGeneratedRows would be generated.
+// INVALID_ARGUMENT: the flag is over the table, or no file sets a limit and the
+// flag does not either, or more rows than kMaxGeneratedRows would be generated.
 absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits);
 
 }  // namespace encoderd

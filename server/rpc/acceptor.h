@@ -57,8 +57,8 @@ class Acceptor {
   // Takes what waits in the backlog, as far as max_connections() allows, closes
   // the listener, and keeps gRPC from reading: what callers send from now on
   // stays unread in the sockets. Waits for each connection to be quiet, 200 ms
-  // at most: Shutdown would cancel a call that is only partly read.
-  // Threads of gRPC may still be busy with what they read before.
+  // at most: Shutdown would cancel a call that is only partly read. Threads of
+  // gRPC may still be busy with what they read before.
   void StopReading();
 
   // Closes every connection that is still open after this time, whatever its

@@ -101,11 +101,9 @@ TEST(DrainTest, AStreamIsToldOfEachRequestThatIsNotAnsweredInTime) {
   server.model().device().OpenGate();
 }
 
-// The end of a call follows its answer, which waits forever: only the server's
-// own patience ends it.
-// The system discards what a caller has not read yet if it writes to a
-// connection that has closed: so the GOAWAY from which gRPC knows that its call
-// was not read, and may be sent elsewhere.
+// gRPC drops a connection when a write fails, without reading what came before.
+// A caller that writes after the close would miss the second GOAWAY, which
+// tells it that its call was not read and may be sent elsewhere.
 TEST(DrainTest, ACallerMayWriteUntilItHasReadThatTheServerLeaves) {
   EXPECT_TRUE(GivenEnoughTime([](absl::Duration) {
     TestServer server;
@@ -126,6 +124,8 @@ TEST(DrainTest, ACallerMayWriteUntilItHasReadThatTheServerLeaves) {
   }));
 }
 
+// The end of a call follows its answer, which waits forever: only the server's
+// own patience ends it.
 TEST(DrainTest, AWatchThatNeverReadsHoldsUpLeavingForABoundedTime) {
   TestServer server;
   RawHttp2 deaf(server.server().grpc_port());

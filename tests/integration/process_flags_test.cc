@@ -41,7 +41,9 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--max-queue-tokens=1", "did you mean --max_queue_tokens?"},
       {"--zzzzzzz=red", "no flag --zzzzzzz; `encoderd --help`"},
       {"--max_connections=1k",
-       "--max_connections=1k: must be a whole number, without unit"},
+       "--max_connections=1k: must be a whole number of at most 2147483647, "
+       "without unit"},
+      {"--threads=3000000000", "must be a whole number of at most 2147483647"},
       {"--insecure=maybe", "--insecure=maybe: must be true or false"},
       {"--tls_client_ca_file=",
        "--tls_client_ca_file has an empty value, as from a variable that is "

@@ -96,7 +96,7 @@ class _Method:
         self.link = owner.link
 
     def __call__(self, request: Any, timeout: Optional[float] = None,
-                 wait_for_ready: bool = False) -> Any:
+                 wait_for_ready: Optional[bool] = None) -> Any:
         with self._owner.starting():
             return self._method(request, timeout=timeout,
                                 metadata=self._owner.metadata,
@@ -235,7 +235,10 @@ class Retries:
             delay = (delay or LOADING_PAUSE) * random.uniform(1, 1.5)
         elif (found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
               and delay is not None):
+            # Not every refusal of the server has a pause of different length:
+            # spread, so that calls refused together do not come together again.
             self._passing = found
+            delay *= random.uniform(1, 1.5)
         elif (found.code in _BUSY and self._size > RETRY_BUFFER_BYTES
               and self._attempts < MOST_ATTEMPTS):
             # gRPC retries none this long: done here at its pace. One that is

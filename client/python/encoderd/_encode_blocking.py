@@ -149,9 +149,10 @@ class EncodeMethods(ModelMembers):
             processed together (calls_in_flight); None: the client's;
             math.inf: no limit.
 
-        Raises TypeError or ValueError for a wrong argument, an input of the
-        wrong type or one that cannot take the prompt, before the first call,
-        and for a wrong number in TokenIds, when its turn comes;
+        Raises TypeError or ValueError for a wrong argument or an input of the
+        wrong type, before the first call; for an input that cannot take the
+        prompt, before any is sent; for a wrong number in TokenIds, when its
+        turn comes;
         InvalidInputError for a bad input (InputTooLongError if it is too long);
         NotFoundError for an unknown model or prompt; QueueFullError if the
         server stays busy; UnavailableError, DeadlineExceededError and

@@ -190,10 +190,13 @@ class Bulk:
 
     @property
     def awaits_return(self) -> bool:
-        """Whether the next stream waits while no server listens. gRPC opens a
-        stream that a leaving server no longer reads again elsewhere; where
-        nobody listens, that stream would never end."""
-        return self._trouble is not None and self._trouble.reason == DRAINING
+        """Whether the next stream waits while no server listens. If a leaving
+        server no longer reads a stream, gRPC reopens it elsewhere; while nobody
+        listens, that stream never ends unless it waits. (A job's first stream
+        does not wait, to fail at once.)"""
+        return self._trouble is not None and (
+            self._trouble.reason == DRAINING
+            or self._trouble.code is grpc.StatusCode.INTERNAL)  # see handle()
 
     def connected(self) -> None:
         """A new stream: nothing was sent over it."""

@@ -65,7 +65,8 @@ class Server:
         wanted = {"listen": "127.0.0.1:0", "http_listen": "127.0.0.1:0",
                   **flags}
         self._encrypted = bool(wanted.get("tls_certificate_file"))
-        self._asks_for_token = bool(wanted.get("bearer_token_file"))
+        self._may_ask_for_token = any(map(wanted.get, (
+            "bearer_token_file", "flagfile", "fromenv", "tryfromenv")))
         path, models = find_program(program), _model_flags(model)
         self._process = ServerProcess(
             [path, *models,
@@ -140,8 +141,8 @@ class Server:
         # Variables such as ENCODERD_TOKEN are about other servers.
         if options.get("credentials") is not None:
             return options
-        if not self._asks_for_token:
-            options = {"token_file": "", **options}  # none
+        if not self._may_ask_for_token and options.get("token_file") is None:
+            options = {**options, "token_file": ""}  # none
         if self._encrypted:
             return options
         for name in ("ca_file", "certificate_file", "key_file", "server_name"):

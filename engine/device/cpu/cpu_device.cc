@@ -97,8 +97,8 @@ class CpuDevice : public Device {
         int8_ != nullptr && weights.allow_int8 ? *int8_ : products_;
     if (&kernels == int8_ && weights.weight.cols > kMostInt8Columns) {
       return absl::UnimplementedError(
-          absl::StrCat("int8 products of rows of ", weights.weight.cols,
-                       " are not supported; at most ", kMostInt8Columns,
+          absl::StrCat("int8 products of ", weights.weight.cols,
+                       " columns are not supported; at most ", kMostInt8Columns,
                        "; choose products dtype"));
     }
     absl::StatusOr<Product> product =

@@ -28,7 +28,8 @@ struct Kernel {
 // Attention reads as many floats of a bias beyond its last distance.
 constexpr int64_t kBiasPadding = 16;
 
-// Of a product in 8 bits: more codes of 255 times 127 exceed its 32-bit sum.
+// The most columns of a product in 8 bits: a sum of more products of 255 and
+// 127 could overflow 32 bits.
 constexpr int64_t kMostInt8Columns = INT32_MAX / (255 * 127);
 
 // y [rows,out] = activation(x [rows,in] W^T + b).

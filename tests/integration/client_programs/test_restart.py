@@ -23,37 +23,47 @@ def awaited(target, texts, found):
     asyncio.run(main())
 
 
-# The stream is opened again at once, often while the old server closes its
-# port: such a stream gRPC opens again by itself, and where nobody listens then,
-# it must not stay silent until PATIENCE.
-@pytest.mark.parametrize("read", [blocking, awaited])
-def test_a_stream_outlives_restarts_of_its_server(read):
-    port = free_port()
+def start(port):
+    return Server(PROGRAMS / "encoderd_fake_server", "fake=batch_us:5000",
+                  grpc=port)
 
-    def start():
-        return Server(PROGRAMS / "encoderd_fake_server", "fake=batch_us:5000",
-                      grpc=port)
 
-    server = start()
-    for _ in range(3):
-        restarted = threading.Event()
-        sent, found = [], []
+def restart_during(read, server):
+    """The server that follows `server`, in the middle of a stream."""
+    restarted = threading.Event()
+    sent, found = [], []
 
-        def texts():
-            while not restarted.is_set():
-                sent.append("text")
-                yield "text"
+    def texts():
+        while not restarted.is_set():
+            sent.append("text")
+            yield "text"
 
-        reader = threading.Thread(
-            target=read, args=(f"127.0.0.1:{port}", texts(), found))
-        reader.start()
+    reader = threading.Thread(target=read, daemon=True,
+                              args=(server.address, texts(), found))
+    reader.start()
+    try:
         eventually(lambda: found, "an answer")
         assert server.stop() == 0
-        server = start()
+        server = start(server.grpc)
         before = len(found)
         eventually(lambda: len(found) > before or not reader.is_alive(),
                    "an answer of the new server", PATIENCE / 2)
+    finally:
         restarted.set()
-        reader.join()
-        assert len(found) == len(sent)
-    server.stop()
+    reader.join(PATIENCE)
+    assert len(found) == len(sent)
+    return server
+
+
+# A stream is reopened at once, often while the old server closes its port. gRPC
+# then reopens it elsewhere, and while nobody listens there, it must not stay
+# silent until PATIENCE.
+@pytest.mark.parametrize("read", [blocking, awaited])
+def test_a_stream_outlives_restarts_of_its_server(read):
+    server = start(free_port())
+    try:
+        for _ in range(3):
+            server = restart_during(read, server)
+    finally:
+        if server.process.poll() is None:
+            server.kill()

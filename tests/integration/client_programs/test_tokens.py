@@ -98,11 +98,16 @@ def test_the_environments_token_is_for_servers_that_ask_for_one(
     tls = {"tls_certificate_file": certificates / "server.pem",
            "tls_key_file": certificates / "server.key"}
     asks = {"bearer_token_file": tokens}
+    flagfile = tmp_path / "flags"
+    flagfile.write_text(f"--bearer_token_file={tokens}\n")
     for flags, token in (({}, "a b"), (tls, "a b"), (asks, TOKEN),
-                         ({**tls, **asks}, TOKEN)):
+                         ({**tls, **asks}, TOKEN),
+                         ({"flagfile": flagfile}, TOKEN)):
         monkeypatch.setenv("ENCODERD_TOKEN", token)
         with encoderd.Server({"fake": "load_ms:0"}, **flags,
                              program=PROGRAMS / "encoderd_fake_server"
                              ) as server, server.client() as client:
             assert client.model().name == "fake"
             assert bool(client._methods.metadata) == (token == TOKEN)
+            with server.client(token_file=None) as other:
+                assert bool(other._methods.metadata) == (token == TOKEN)

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/held_port.h"
 #include "tests/support/patience.h"
 
 namespace encoderd::client {
@@ -22,8 +24,8 @@ using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 
-// Keeps gRPC from reading a message until Proceed() of `held`, which the thread
-// that sends sets.
+// Holds each message back from gRPC until the test calls Proceed() of *held,
+// which the thread that writes sets.
 class MessageHolder : public Interceptor {
  public:
   explicit MessageHolder(InterceptorBatchMethods** held) : held_(held) {}
@@ -79,6 +81,26 @@ TEST(BulkStreamTest, SendsARequestThatItsOwnerHasChangedSince) {
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].request_id(), "first");
   EXPECT_EQ(answers[0].embeddings_size(), 1);
+}
+
+// Whether the stream ends while no server listens.
+TEST(BulkStreamTest, WaitsForAServerIfItShall) {
+  const HeldPort port;
+  ASSERT_NE(port.port(), 0);
+  const auto stub = v1::Encoder::NewStub(
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", port.port()),
+                          grpc::InsecureChannelCredentials()));
+  BulkStream waiting(stub.get(), /*wait_for_ready=*/true);
+  v1::EmbedRequest request;
+  request.add_inputs()->set_text("a text");
+  waiting.Write(request);
+  BulkStream ending(stub.get());
+  ending.Wait(/*for_write=*/false, kPatience);
+  EXPECT_TRUE(ending.ReadsEnded());
+  EXPECT_FALSE(waiting.ReadsEnded());
+  const FakeEncoderService service(port.port());
+  waiting.Wait(/*for_write=*/false, kPatience);
+  EXPECT_EQ(waiting.Take().size(), 1u);
 }
 
 }  // namespace

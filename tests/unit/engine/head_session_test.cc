@@ -84,8 +84,11 @@ TEST_F(HeadSessionTest, LeavesStatesAsTheyAre) {
   EXPECT_EQ(Output(1), Expected(States()));
 }
 
-// They are as large as all that a Session has taken.
+// States are as large as everything else that a Session allocates.
 TEST_F(HeadSessionTest, KeepsNoStates) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has other malloc statistics";
+#endif
   for (const auto& outputs :
        {std::vector<SequenceOutput>{States(), States()},
         std::vector<SequenceOutput>{States(), SequenceOutput()}}) {

@@ -14,6 +14,7 @@
 #include "engine/device/cpu/cpu_info.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/product.h"
+#include "engine/device/device.h"
 #include "tests/support/narrow.h"
 
 namespace encoderd {
@@ -202,6 +203,24 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Int8ProductTest,
                          [](const auto& info) {
                            return std::string(IsaName(info.param));
                          });
+
+TEST(Int8DeviceTest, RefusesProductsWhoseSumsCouldOverflow) {
+  const auto device = OpenDevice("cpu", "auto", "", "int8");
+  if (!device.ok()) GTEST_SKIP() << device.status();
+  LinearWeights weights;
+  weights.allow_int8 = true;
+  weights.bias = {0};
+  const auto prepare = [&](int64_t columns) {
+    weights.weight = {1, columns, std::vector<float>(columns, 1)};
+    return (*device)->PrepareLinear(weights, Activation::kNone).status();
+  };
+  EXPECT_TRUE(prepare(kMostInt8Columns).ok());
+  const absl::Status refused = prepare(kMostInt8Columns + 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(refused.message(),
+            "int8 products of 66312 columns are not supported; at most 66311; "
+            "choose products dtype");
+}
 
 }  // namespace
 }  // namespace cpu

@@ -259,15 +259,17 @@ TEST(TeamPassTest, GivesBackWhatItHas) {
 // Memory of a helper that may be using it stays as it is.
 TEST(TeamPassTest, ReserveWaitsForHelpersThatAreLent) {
   FullTeam team(2);
-  std::atomic<bool> reserved = false;
+  std::atomic<bool> begun = false, reserved = false;
   std::thread thread;
   {
     Team::Pass pass(&team);
     ASSERT_EQ(ThreadsOf(&pass, 2), 2);
     thread = std::thread([&] {
+      begun = true;
       EXPECT_TRUE(team.Reserve(kSome).ok());
       reserved = true;
     });
+    EXPECT_TRUE(Eventually([&] { return begun.load(); }));
     absl::SleepFor(absl::Milliseconds(20));
     EXPECT_FALSE(reserved);
   }

@@ -96,11 +96,12 @@ class _Method:
         self.link = owner.link
 
     def __call__(self, request: Any, timeout: Optional[float] = None,
-                 wait_for_ready: Optional[bool] = None) -> Any:
+                 wait_for_ready: bool = False) -> Any:
         with self._owner.starting():
             return self._method(request, timeout=timeout,
                                 metadata=self._owner.metadata,
-                                wait_for_ready=wait_for_ready)
+                                # None: the service config decides.
+                                wait_for_ready=wait_for_ready or None)
 
     def future(self, request: Any, timeout: Optional[float] = None) -> Any:
         with self._owner.starting():

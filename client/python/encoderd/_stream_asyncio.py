@@ -31,8 +31,7 @@ class Stream:
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
         self._events: Deque[Event] = collections.deque()
         self._changed = changed
-        self._call = method(self._sent(),
-                            wait_for_ready=wait_for_ready or None)
+        self._call = method(self._sent(), wait_for_ready=wait_for_ready)
         self._link = method.link
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed

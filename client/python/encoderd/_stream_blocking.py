@@ -33,7 +33,7 @@ class Stream:
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
         self._call = method(iter(self._requests.get, None),
-                            wait_for_ready=wait_for_ready or None)
+                            wait_for_ready=wait_for_ready)
         self._reader = threading.Thread(
             target=_read, name="encoderd-stream", daemon=True,
             args=(self._call, method.link, self._events))

@@ -193,10 +193,11 @@ class Bulk:
         """Whether the next stream waits while no server listens. If a leaving
         server no longer reads a stream, gRPC reopens it elsewhere; while nobody
         listens, that stream never ends unless it waits. (A job's first stream
-        does not wait, to fail at once.)"""
+        does not wait, to fail at once.) grpc.aio makes INTERNAL of an end that
+        a write was too late for."""
         return self._trouble is not None and (
             self._trouble.reason == DRAINING
-            or self._trouble.code is grpc.StatusCode.INTERNAL)  # see handle()
+            or self._trouble.code is grpc.StatusCode.INTERNAL)
 
     def connected(self) -> None:
         """A new stream: nothing was sent over it."""

@@ -260,7 +260,8 @@ def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:
 
 
 # A server's connections have 256 MiB by default; the call of a message that
-# takes a large share of it is reset. A reset of a smaller one has another cause.
+# takes a large share of it is reset. A reset of a smaller one has another
+# cause.
 _NO_MEMORY_BYTES = 64 << 20
 
 

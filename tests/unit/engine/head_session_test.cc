@@ -2,7 +2,6 @@
 #include "engine/head_session.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/fake_session.h"
+#include "tests/support/heap_bytes.h"
 
 namespace encoderd {
 namespace {
@@ -17,11 +17,6 @@ namespace {
 constexpr int32_t kHidden = 64;
 constexpr IdLimits kLimits = {
     .token_rows = 1000, .position_rows = 512, .max_len = 512};
-
-int64_t HeapBytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return static_cast<int64_t>(info.uordblks + info.hblkhd);
-}
 
 // y = the sum of x.
 Head SumHead() {

@@ -1,23 +1,17 @@
 // Scratch memory is taken once for max_batch_tokens and never grows.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "engine/encoder.h"
+#include "tests/support/heap_bytes.h"
 #include "tests/support/random_model.h"
 #include "tests/unit/engine/device/test_devices.h"
 
 namespace encoderd {
 namespace {
-
-// Bytes that the program holds from malloc.
-int64_t HeapBytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return static_cast<int64_t>(info.uordblks + info.hblkhd);
-}
 
 RandomShape Shape() {
   RandomShape shape;

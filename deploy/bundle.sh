@@ -86,6 +86,19 @@ else
   cmake --preset bundle "${options[@]}" \
     -UCMAKE_CUDA_ARCHITECTURES > /dev/null
 fi
+# The programs hold CUDA's runtime, whose license comes with the toolkit, or with
+# the Python package that it was unpacked from.
+nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' build/bundle/CMakeCache.txt)
+cuda=$(dirname "$(dirname "$(realpath "$nvcc")")")
+for cuda_license in "$cuda"/EULA.txt \
+  "$cuda"/{dist-info,../..}/nvidia_cuda_runtime-*.dist-info/{,licenses/}License.txt; do
+  [[ ! -s $cuda_license ]] || break
+done
+if [[ ! -s $cuda_license ]]; then
+  say "found no license of CUDA's runtime in $cuda: no EULA.txt and no" \
+    "nvidia_cuda_runtime-*.dist-info with a License.txt"
+  exit 1
+fi
 cmake --build build/bundle --parallel "$(nproc)" --target "${programs[@]}" >&2
 
 work=$(mktemp -d)
@@ -104,6 +117,7 @@ cp LICENSE "$bundle/"
 if [[ -n ${cutlass-} ]]; then
   cp "$cutlass/../LICENSE.txt" "$bundle/LICENSE.cutlass"
 fi
+cp "$cuda_license" "$bundle/LICENSE.cuda"
 
 # What a program loads, less what every machine or the driver brings.
 ldd "$bundle"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
@@ -124,7 +138,7 @@ xargs -d '\n' deploy/package/bundle_licenses.py "${compiled_in[@]}" \
 {
   echo "commit $(revision)"
   echo "glibc $(ldd --version | sed -n '1s/.* //p')"
-  echo "cuda $(nvcc --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
+  echo "cuda $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
   echo "architectures ${architectures:-all}"
 } > "$bundle/VERSION"
 
@@ -142,7 +156,8 @@ fi
 mkdir -p "$(dirname "$archive")"
 partial=$archive.partial
 trap 'rm -rf "$work" "$partial"' EXIT
-tar -C "$work" --sort=name -c encoderd-bundle | "${compress[@]}" > "$partial"
+tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner \
+  -c encoderd-bundle | "${compress[@]}" > "$partial"
 bytes=$(stat -c %s "$partial")
 say "$archive: $bytes bytes, $(wc -l < "$work/libraries") libraries"
 if [[ $bytes -gt $max_bytes ]]; then

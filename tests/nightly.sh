@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # Checks with a bound that take too long for every change; prints one table at
-# its end and exits 1 if any of them fails.
+# its end, also where it is ended early, and exits 1 if any of them fails.
 #
 #   tests/nightly.sh                    # all
 #   tests/nightly.sh bundle             # some, by name
 #   tests/nightly.sh --list
+#
+# A check that takes longer than ENCODERD_CHECK_LIMIT (default: 3h; timeout(1)
+# says how to write it) is ended and has failed. Run tests/run.sh once before: it
+# installs what the checks need.
 #
 # A check is a function check_NAME that calls `verdict BOUND FIGURE COMMAND...`
 # once, last; its name is in `checks`, and
@@ -16,10 +20,14 @@ cd "$(dirname "$0")/.." || exit 1
 checks=(gpu_script_kills gpu_script_host bundle architectures clang arm64 fuzz
   asan tsan coverage simulation rounds bounds soak container wheel deb source restarts rotations prometheus dashboard languages integrations tokenizers settings
   envoy ray spark)
-# shellcheck disable=SC2034  # the checks use it
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+limit=${ENCODERD_CHECK_LIMIT:-3h}
+if [[ ${1-} == --one ]]; then  # called from below: --one CHECK WORK
+  work=$3
+else
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+fi
 
 # verdict BOUND FIGURE COMMAND...: a row of the table; passed if COMMAND is.
 verdict() {
@@ -76,6 +84,11 @@ if [[ ${1-} == --list ]]; then
   printf '%s\n' "${checks[@]}"
   exit 0
 fi
+if [[ ${1-} == --one ]]; then
+  check=$2
+  "check_$check" < /dev/null
+  exit
+fi
 if [[ $# -gt 0 ]]; then
   for check in "$@"; do
     if ! declare -F "check_$check" > /dev/null; then
@@ -85,20 +98,44 @@ if [[ $# -gt 0 ]]; then
   done
   checks=("$@")
 fi
+if ! command -v "$python" > /dev/null; then
+  echo "nightly.sh: no $python; tests/run.sh makes it" >&2
+  exit 2
+fi
+
+running=
+# finish: ends what runs, and prints the table of what has ended.
+finish() {
+  [[ -z $running ]] || kill "$running" 2> /dev/null
+  wait
+  {
+    printf 'check\tbound\tfigure\tverdict\n'
+    cat "$work/table"
+  } | awk -F '\t' '{ printf "%-18s  %-22s  %-60s  %s\n", $1, $2, $3, $4 }'
+  rm -rf "$work"
+}
+touch "$work/table"
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 for check in "${checks[@]}"; do
   echo "nightly.sh: $check" >&2
-  before=$(cat "$work/table" 2> /dev/null)
-  # A subshell: an error of the shell ends this check alone.
-  ("check_$check" < /dev/null)
-  if [[ $(cat "$work/table" 2> /dev/null) == "$before" ]]; then
+  before=$(wc -l < "$work/table")
+  # A process group, which timeout ends as a whole.
+  timeout --kill-after=1m "$limit" "$PWD/tests/nightly.sh" --one "$check" \
+    "$work" &
+  running=$!
+  wait "$running"
+  code=$?
+  running=
+  if [[ $code -eq 124 || $code -eq 137 ]]; then
+    row "under $limit" "it took longer" FAILED
+  elif [[ $(wc -l < "$work/table") == "$before" ]]; then
     row "-" "the check gave no figure" FAILED
   fi
+  tail -n +$((before + 1)) "$work/table" >&2
 done
-{
-  printf 'check\tbound\tfigure\tverdict\n'
-  cat "$work/table"
-} | awk -F '\t' '{ printf "%-18s  %-22s  %-60s  %s\n", $1, $2, $3, $4 }'
 # A row may be lost, as on a full disk: each check has one, and it passed.
 told=$(cut -f 1 "$work/table")
 if [[ $told != "$(printf '%s\n' "${checks[@]}")" ]]; then

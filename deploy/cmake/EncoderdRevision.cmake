@@ -1,3 +1,16 @@
+# encoderd_git(OUT ARGUMENT...): what git says of the sources; empty, with a warning, where it fails. Their owner may be another
+# user, as when root builds a package: their CMakeLists.txt runs in any case.
+function(encoderd_git out)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env TZ=UTC ${GIT_EXECUTABLE} -c safe.directory=* ${ARGN}
+                  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} RESULT_VARIABLE failed
+                  OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE error)
+  if(failed)
+    message(WARNING "git does not know the commit of these sources: ${error}")
+    set(said "")
+  endif()
+  set(${out} "${said}" PARENT_SCOPE)
+endfunction()
+
 # encoderd_revision(OUT): the commit of the sources: ENCODERD_REVISION where that is given (a container has no .git), else
 # what git says, else "unknown". CMake runs again after each commit.
 function(encoderd_revision out)
@@ -5,10 +18,8 @@ function(encoderd_revision out)
   if(NOT revision AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
     find_package(Git QUIET)
     if(Git_FOUND)
-      execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                      OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-      execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse --git-path logs/HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                      OUTPUT_VARIABLE commits OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+      encoderd_git(revision rev-parse HEAD)
+      encoderd_git(commits rev-parse --git-path logs/HEAD)
       get_filename_component(commits "${commits}" ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
       if(EXISTS ${commits})
         set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${commits})
@@ -27,8 +38,7 @@ function(encoderd_commit_date out)
   if(EXISTS ${PROJECT_SOURCE_DIR}/.git)
     find_package(Git QUIET)
     if(Git_FOUND)
-      execute_process(COMMAND ${CMAKE_COMMAND} -E env TZ=UTC ${GIT_EXECUTABLE} log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S
-                      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+      encoderd_git(date log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)
     endif()
   endif()
   set(${out} "${date}" PARENT_SCOPE)

@@ -21,19 +21,32 @@ begin() {
   case $out in /*) ;; *) out=$from/$out ;; esac
 }
 
+# git_here ARGUMENT...: git on the sources, whose owner may be another user.
+git_here() { git -c safe.directory='*' "$@"; }
+
 # revision: the commit of the sources, or "unknown", as EncoderdRevision.cmake has
 # it: a repository around a folder of sources is not theirs.
 revision() {
   local found=${ENCODERD_REVISION-}
   if [[ -z $found && -e .git ]]; then
-    found=$(git rev-parse HEAD 2> /dev/null || true)
+    found=$(git_here rev-parse HEAD || true)
   fi
   echo "${found:-unknown}"
+}
+
+# warn_of_changes: what is not committed is built in, and no name tells it.
+warn_of_changes() {
+  if [[ -z ${ENCODERD_REVISION-} && -e .git &&
+    -n $(git_here status --porcelain || true) ]]; then
+    say "warning: the sources have changes that are not committed; the result" \
+      "names the last commit, $(revision)"
+  fi
 }
 
 # build_programs: encoderd and encoderctl, into build/package/bin; makes the
 # folder for the result.
 build_programs() {
+  warn_of_changes
   say "building the programs (some minutes where nothing is built yet)"
   cmake --preset package -DENCODERD_REVISION="${ENCODERD_REVISION-}" > /dev/null
   cmake --build build/package --parallel "$(nproc)" \

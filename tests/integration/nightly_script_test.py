@@ -2,8 +2,12 @@
 """tests/nightly.sh where a check breaks: each has its row, and the others run."""
 
 import os
+import pathlib
 import shutil
+import signal
 import subprocess
+import sys
+import time
 import unittest
 
 from scripts_support import ROOT, ScriptCase
@@ -35,8 +39,9 @@ class NightlyScriptTest(ScriptCase):
         done = subprocess.run(
             [self.checkout / "tests/nightly.sh", *checks], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60,
-            env=dict(os.environ, PATH=f"{self.folder}/path:{os.environ['PATH']}",
-                     **environment))
+            env={**os.environ, "ENCODERD_TEST_PYTHON": sys.executable,
+                 "PATH": f"{self.folder}/path:{os.environ['PATH']}",
+                 **environment})
         self.said = done.stderr
         rows = [line.split() for line in done.stdout.splitlines()[1:]]
         return done.returncode, [(row[0], row[-1]) for row in rows]
@@ -54,6 +59,52 @@ check_clang() { verdict 0 0 true; }
 """)
         self.assertEqual((1, [("fuzz", "FAILED"), ("clang", "passed")]),
                          self.nightly("fuzz", "clang"))
+
+    def test_a_check_that_hangs_is_ended_and_the_others_run(self):
+        self.change("""
+check_fuzz() { sleep 1000 & echo $! > sleeper; wait; verdict 0 0 true; }
+check_clang() { verdict 0 0 true; }
+""")
+        self.assertEqual((1, [("fuzz", "FAILED"), ("clang", "passed")]),
+                         self.nightly("fuzz", "clang",
+                                      ENCODERD_CHECK_LIMIT="1"))
+        sleeper = int((self.checkout / "sleeper").read_text())
+        self.assertFalse(self.lives(sleeper))
+
+    def lives(self, process):
+        try:
+            stat = pathlib.Path(f"/proc/{process}/stat").read_text()
+        except FileNotFoundError:
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
+    def test_the_table_comes_where_it_is_ended(self):
+        self.change("""
+check_fuzz() { verdict 0 0 true; }
+check_clang() { sleep 1000 & echo $! > sleeper; wait; }
+""")
+        with subprocess.Popen(
+                [self.checkout / "tests/nightly.sh", "fuzz", "clang"], text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "ENCODERD_TEST_PYTHON": sys.executable}
+        ) as script:
+            sleeper = self.checkout / "sleeper"
+            while not sleeper.exists() or not sleeper.read_text():
+                self.assertIsNone(script.poll())
+                time.sleep(0.05)
+            script.send_signal(signal.SIGTERM)
+            said = script.communicate(timeout=60)[0]
+        self.assertEqual(143, script.returncode)
+        self.assertEqual([["fuzz", "passed"]],
+                         [[line.split()[0], line.split()[-1]]
+                          for line in said.splitlines()[1:]])
+        self.assertFalse(self.lives(int(sleeper.read_text())))
+
+    def test_without_an_environment_it_says_what_makes_one(self):
+        self.assertEqual((2, []), self.nightly(
+            "fuzz", ENCODERD_TEST_PYTHON=str(self.folder / "none")))
+        self.assertIn("tests/run.sh makes it", self.said)
 
     def test_a_figure_of_two_lines_is_one_row(self):
         self.change("check_fuzz() { verdict 0 $'a\\tb\\nc' true; }\n")

@@ -69,6 +69,7 @@ class PackageScriptsTest(unittest.TestCase):
             env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}",
                      GIT_CONFIG_GLOBAL=os.devnull, **variables))
         self.assertEqual(0, done.returncode, done.stderr)
+        self.said = done.stderr
         return done.stdout
 
     def test_the_path_printed_is_absolute(self):
@@ -141,6 +142,14 @@ class PackageScriptsTest(unittest.TestCase):
         self.assertEqual(["", commit], self.revisions())
         self.run_script("wheel.sh", ENCODERD_REVISION="abc")
         self.assertEqual(["abc", "abc"], self.revisions())
+
+    def test_changes_that_no_commit_has_are_told(self):
+        self.git(self.checkout)
+        self.run_script("deb.sh")
+        self.assertIn("changes that are not committed", self.said)
+        (self.checkout / ".gitignore").write_text("*\n")
+        self.run_script("deb.sh")
+        self.assertNotIn("committed", self.said)
 
     def test_two_folders_are_refused(self):
         for script, _, _ in KINDS:

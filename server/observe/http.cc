@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -56,8 +55,8 @@ void HttpServer::Run() {
     if (poll(fds.data(), fds.size(), timeout_ms) < 0) continue;
     if (fds[0].revents != 0) return;
     Serve(fds);
-    if (fds[1].revents != 0) AcceptAll();
-    AnswerScrapes();
+    const bool more = fds[1].revents != 0 && AcceptAll();
+    AnswerScrapes(/*many=*/more);
   }
 }
 
@@ -72,16 +71,19 @@ void HttpServer::Serve(const std::vector<pollfd>& fds) {
   }
 }
 
-void HttpServer::AcceptAll() {
+// True: more callers may wait.
+bool HttpServer::AcceptAll() {
   for (int i = 0; i < bounds_.connections; ++i) {
     const int fd =
         accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
-      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
+        return false;
+      }
       // Out of descriptors: one of ours makes room, or the caller waits in
       // the backlog; we do not spin.
       if (!MakeRoom()) absl::SleepFor(kPauseAfterError);
-      return;
+      return true;
     }
     if (connections_.size() >= static_cast<size_t>(bounds_.connections)) {
       MakeRoom();
@@ -92,6 +94,7 @@ void HttpServer::AcceptAll() {
                               SteadyNow() + bounds_.patience);
     if (!connections_.back().Advance(sources_)) connections_.pop_back();
   }
+  return true;
 }
 
 // Closes the connection that has been silent for longest, or else the oldest
@@ -116,25 +119,30 @@ bool HttpServer::MakeRoom() {
     return true;
   }
   const size_t all = connections_.size();
-  AnswerScrapes();
+  AnswerScrapes(/*many=*/true);
   if (connections_.size() == all) connections_.pop_front();
   return true;
 }
 
-// Makes one page for all who wait for it, which is later than their requests.
-void HttpServer::AnswerScrapes() {
-  std::optional<std::string> page;
-  const HttpSources shared = {[this, &page] {
-                                if (!page) page = sources_.metrics_text();
-                                return *page;
-                              },
-                              sources_.ready, nullptr};
+// One page for all who wait for it. It is later than their requests, unless
+// `many` callers wait.
+void HttpServer::AnswerScrapes(bool many) {
+  if (!many) page_ = nullptr;
   for (auto connection = connections_.begin();
        connection != connections_.end();) {
     const bool keep =
-        !connection->waits_for_metrics() || connection->AnswerScrape(shared);
+        !connection->waits_for_metrics() || connection->AnswerScrape(Page());
     connection = keep ? std::next(connection) : connections_.erase(connection);
   }
+  if (!many) page_ = nullptr;
+}
+
+std::shared_ptr<const std::string> HttpServer::Page() {
+  if (page_ == nullptr || SteadyNow() - page_made_ > bounds_.max_page_age) {
+    page_made_ = SteadyNow();
+    page_ = std::make_shared<const std::string>(MetricsAnswerHttp(sources_));
+  }
+  return page_;
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(

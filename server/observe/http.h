@@ -6,8 +6,9 @@
 // connection, one request each. If all connections are in use, the one that has
 // waited longest is closed: silent callers block another only if 32 of them
 // arrive between its connection and its request. Callers who wait for /metrics
-// share one page, made after all others have their answers: however many they
-// are, they delay a probe by about one page. Plain text, or TLS; no
+// share one page, made after all others have their answers. If as many wait as
+// there are connections, the page may be up to a second old, so that however
+// many they are, they delay a probe by about one page. Plain text, or TLS; no
 // authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
@@ -39,6 +40,8 @@ struct HttpSources {
 struct HttpBounds {
   int connections = 32;                        // at least 1
   absl::Duration patience = absl::Seconds(5);  // with one connection
+  // Of a page, where all connections are in use.
+  absl::Duration max_page_age = absl::Seconds(1);
 };
 
 class HttpConnection;
@@ -63,9 +66,10 @@ class HttpServer {
              const HttpBounds& bounds);
   void Run();
   void Serve(const std::vector<pollfd>& fds);
-  void AcceptAll();
+  bool AcceptAll();
   bool MakeRoom();
-  void AnswerScrapes();
+  void AnswerScrapes(bool many);
+  std::shared_ptr<const std::string> Page();
 
   const int listener_;
   const int stop_;  // -1: no descriptor was available
@@ -74,6 +78,9 @@ class HttpServer {
   const HttpBounds bounds_;
   std::list<HttpConnection>
       connections_;  // used by the thread only, oldest first
+  // The last answer with metrics, while many ask for it; likewise.
+  std::shared_ptr<const std::string> page_;
+  absl::Time page_made_;
   std::thread thread_;
 };
 
@@ -81,6 +88,9 @@ class HttpServer {
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources);
 // Whether that answer, if memory suffices, is the metrics. Pure.
 bool AsksForMetricsHttp(absl::string_view head);
+// The answer to every GET that asks for them; that to HEAD ends before the
+// body.
+std::string MetricsAnswerHttp(const HttpSources& sources);
 // The answer to a head of more than `limit` bytes.
 std::string HeadTooLargeHttp(size_t limit);
 

@@ -74,6 +74,10 @@ bool AsksForMetricsHttp(absl::string_view head) {
          request->path == "/metrics";
 }
 
+std::string MetricsAnswerHttp(const HttpSources& sources) {
+  return MetricsPage(sources, false);
+}
+
 std::string HeadTooLargeHttp(size_t limit) {
   return Response("431 Request Header Fields Too Large", kText,
                   absl::StrCat("at most ", limit, " bytes per request head\n"),

@@ -1,9 +1,17 @@
 #include "server/observe/http_connection.h"
 
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "server/observe/http_head.h"
 
 namespace encoderd {
+namespace {
+
+constexpr absl::string_view kEmptyLine = "\r\n\r\n";
+
+}  // namespace
 
 bool HttpConnection::Advance(const HttpSources& sources) {
   Step step = Step::kOn;
@@ -25,10 +33,18 @@ bool HttpConnection::Advance(const HttpSources& sources) {
   return step == Step::kWait;
 }
 
-bool HttpConnection::AnswerScrape(const HttpSources& sources) {
-  answer_ = AnswerHttp(head_, sources);
+bool HttpConnection::AnswerScrape(std::shared_ptr<const std::string> answer) {
+  Answer(std::move(answer));
+  if (absl::StartsWith(head_, "HEAD ")) {
+    unsent_ = unsent_.substr(0, unsent_.find(kEmptyLine) + kEmptyLine.size());
+  }
+  return Advance(HttpSources());  // which only reading asks
+}
+
+void HttpConnection::Answer(std::shared_ptr<const std::string> answer) {
+  answer_ = std::move(answer);
+  unsent_ = *answer_;
   state_ = State::kWriting;
-  return Advance(sources);
 }
 
 HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
@@ -42,21 +58,20 @@ HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
     head_ = std::string(*head);
     state_ = State::kWaiting;
   } else if (head.has_value()) {
-    answer_ = AnswerHttp(*head, sources);
+    Answer(std::make_shared<const std::string>(AnswerHttp(*head, sources)));
   } else if (head_.size() >= kMaxHead) {
-    answer_ = HeadTooLargeHttp(kMaxHead);
+    Answer(std::make_shared<const std::string>(HeadTooLargeHttp(kMaxHead)));
   }
-  if (!answer_.empty()) state_ = State::kWriting;
   return Step::kOn;
 }
 
 HttpConnection::Step HttpConnection::Write() {
-  const ssize_t size =
-      socket_.Write(answer_.data() + written_, answer_.size() - written_);
+  const ssize_t size = socket_.Write(unsent_.data(), unsent_.size());
   if (size == StreamSocket::kNotNow) return Step::kWait;
   if (size == StreamSocket::kOver) return Step::kDone;
-  written_ += static_cast<size_t>(size);
-  if (written_ == answer_.size()) {
+  unsent_.remove_prefix(static_cast<size_t>(size));
+  if (unsent_.empty()) {
+    answer_ = nullptr;
     socket_.EndWriting();
     state_ = State::kPassingOver;
   }

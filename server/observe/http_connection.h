@@ -7,8 +7,10 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/net/stream_socket.h"
 #include "server/observe/http.h"
@@ -29,8 +31,9 @@ class HttpConnection {
   // Does as much as it can without blocking, except that it answers no request
   // for metrics. False once finished.
   bool Advance(const HttpSources& sources);
-  // Answers the request for metrics that it waits with. False once finished.
-  bool AnswerScrape(const HttpSources& sources);
+  // Answers the request for metrics that it waits with: `answer` is that to
+  // GET. False once finished.
+  bool AnswerScrape(std::shared_ptr<const std::string> answer);
 
   // What to poll for until the next Advance.
   pollfd poll_for() const { return {socket_.fd(), socket_.events(), 0}; }
@@ -47,6 +50,7 @@ class HttpConnection {
   enum class State { kReading, kWaiting, kWriting, kPassingOver };
   enum class Step { kOn, kWait, kDone };
 
+  void Answer(std::shared_ptr<const std::string> answer);
   Step Read(const HttpSources& sources);
   Step Write();
   Step PassOver();
@@ -54,8 +58,8 @@ class HttpConnection {
   StreamSocket socket_;
   State state_ = State::kReading;
   std::string head_;
-  std::string answer_;
-  size_t written_ = 0;
+  std::shared_ptr<const std::string> answer_;  // other scrapes may share it
+  absl::string_view unsent_;                   // of it
   size_t passed_over_ = 0;
 };
 

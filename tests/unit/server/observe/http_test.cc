@@ -23,6 +23,7 @@ namespace {
 const HostPort kAnyPort = {"127.0.0.1", 0};
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -264,6 +265,7 @@ class PageGate {
   bool WaitForPage(int number) {
     return Eventually([&] { return building_ >= number; });
   }
+  bool HasBegunPage(int number) const { return building_ >= number; }
   void Release() { ++released_; }
 
  private:
@@ -329,6 +331,36 @@ TEST(HttpTest, MoreScrapesThanConnectionsAreAllAnswered) {
   for (const auto& scrape : scrapes) {
     EXPECT_THAT(scrape->ReadAll(), HasSubstr("\r\n\r\npage "));
   }
+}
+
+TEST(HttpTest, AFloodOfScrapesSharesAPage) {
+  PageGate gate;
+  HttpBounds bounds = Patient();
+  bounds.connections = 4;
+  bounds.max_page_age = absl::Hours(1);
+  const auto server = HttpServer::Start(kAnyPort, gate.Sources(), bounds);
+  ASSERT_THAT(server, IsOk());
+  std::vector<std::unique_ptr<Caller>> scrapes;
+  for (int i = 0; i < 60; ++i) {
+    scrapes.push_back(std::make_unique<Caller>((*server)->port()));
+    scrapes.back()->Send("GET /metrics HTTP/1.0\r\n\r\n");
+    // All but the first wait while its page is built.
+    if (i == 0) {
+      ASSERT_TRUE(gate.WaitForPage(1));
+    }
+  }
+  for (int i = 0; i < 3; ++i) gate.Release();
+  for (const auto& scrape : scrapes) {
+    EXPECT_THAT(scrape->ReadAll(), HasSubstr("\r\n\r\npage "));
+  }
+  // That of the first, of the flood, and of those who end it.
+  EXPECT_FALSE(gate.HasBegunPage(4));
+  // Nobody else gets an old page.
+  gate.Release();
+  Caller later((*server)->port());
+  later.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(later.ReadAll(),
+              AnyOf(EndsWith("page 3\n"), EndsWith("page 4\n")));
 }
 
 TEST(HttpTest, APortInUseIsNamed) {

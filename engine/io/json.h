@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/io/file.h"
 
 namespace encoderd {
 
@@ -35,12 +36,12 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view name,
                                const JsonLimits& limits = {});
 
 // The file folder/name, which must hold an object. NOT_FOUND without the file.
-absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
+absl::StatusOr<Json> ReadJsonObject(const Folder& folder,
                                     absl::string_view name,
                                     const JsonLimits& limits = {});
 
 // Likewise; an empty object where there is no such file.
-absl::StatusOr<Json> ReadOptionalJsonObject(const std::string& folder,
+absl::StatusOr<Json> ReadOptionalJsonObject(const Folder& folder,
                                             absl::string_view name,
                                             const JsonLimits& limits = {});
 

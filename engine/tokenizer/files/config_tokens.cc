@@ -123,8 +123,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
   return out;
 }
 
-absl::Status CheckAddedFile(const std::string& folder,
-                            const TokenizerSpec& spec) {
+absl::Status CheckAddedFile(const Folder& folder, const TokenizerSpec& spec) {
   const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kAddedFile);
   if (!json.ok()) return json.status();
   const ByContent index = IndexAdded(spec);
@@ -182,7 +181,7 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
 }
 
 absl::Status ReadTokenizerConfig(
-    const std::string& folder, absl::string_view vocabulary_file,
+    const Folder& folder, absl::string_view vocabulary_file,
     absl::FunctionRef<absl::Status(const JsonFields& config)> read_config,
     TokenizerSpec* spec) {
   const absl::StatusOr<Json> json = tokenizer_config::Read(folder);
@@ -207,8 +206,8 @@ absl::Status ReadTokenizerConfig(
   return AddSpecialTokens(config, spec);
 }
 
-absl::Status AddConfigTokens(const std::string& folder,
-                             const JsonFields& config, TokenizerSpec* spec) {
+absl::Status AddConfigTokens(const Folder& folder, const JsonFields& config,
+                             TokenizerSpec* spec) {
   const absl::StatusOr<std::vector<AddedToken>> decoder =
       tokenizer_config::ReadDecoder(config, spec->added_tokens,
                                     "tokenizer.json",

@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 
@@ -25,7 +26,7 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec);
 // added_tokens.json adds a token that spec->added_tokens lacks: it would change
 // ids silently.
 absl::Status ReadTokenizerConfig(
-    const std::string& folder, absl::string_view vocabulary_file,
+    const Folder& folder, absl::string_view vocabulary_file,
     absl::FunctionRef<absl::Status(const JsonFields& config)> read_config,
     TokenizerSpec* spec);
 
@@ -35,8 +36,8 @@ absl::Status ReadTokenizerConfig(
 // without "added_tokens_decoder", those of special_tokens_map.json.
 // UNIMPLEMENTED for other tokens in "added_tokens_decoder" or
 // added_tokens.json.
-absl::Status AddConfigTokens(const std::string& folder,
-                             const JsonFields& config, TokenizerSpec* spec);
+absl::Status AddConfigTokens(const Folder& folder, const JsonFields& config,
+                             TokenizerSpec* spec);
 
 }  // namespace encoderd
 

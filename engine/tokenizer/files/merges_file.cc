@@ -27,7 +27,7 @@ constexpr absl::string_view kGpt2Classes[] = {"GPT2Tokenizer",
                                               "GPT2TokenizerFast"};
 constexpr char kGpt2End[] = "<|endoftext|>";
 
-absl::Status ReadMerges(const std::string& folder, TokenizerSpec* out) {
+absl::Status ReadMerges(const Folder& folder, TokenizerSpec* out) {
   const absl::StatusOr<std::string> text =
       ReadWholeFile(folder, kMergesFile, TokenizerSpec::kMaxFileBytes);
   if (!text.ok()) return text.status();
@@ -127,7 +127,7 @@ bool IsGpt2(const std::string& name,
          !absl::c_linear_search(vocabulary, "<s>");
 }
 
-absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
+absl::Status ReadConfig(const Folder& folder, const JsonFields& config,
                         TokenizerSpec* out) {
   const absl::StatusOr<tokenizer_config::ClassName> read =
       tokenizer_config::ReadClass(folder, config);
@@ -145,8 +145,7 @@ absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
 
 }  // namespace
 
-absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
-    const std::string& folder) {
+absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(const Folder& folder) {
   TokenizerSpec spec;
   JsonLimits limits;
   limits.max_bytes = TokenizerSpec::kMaxFileBytes;

@@ -10,11 +10,11 @@
 
 namespace encoderd::tokenizer_config {
 
-absl::StatusOr<Json> Read(const std::string& folder) {
+absl::StatusOr<Json> Read(const Folder& folder) {
   return ReadOptionalJsonObject(folder, kFile);
 }
 
-absl::StatusOr<ClassName> ReadClass(const std::string& folder,
+absl::StatusOr<ClassName> ReadClass(const Folder& folder,
                                     const JsonFields& config) {
   constexpr char kKey[] = "tokenizer_class";
   constexpr char kModelFile[] = "config.json";

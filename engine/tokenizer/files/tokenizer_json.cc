@@ -105,7 +105,7 @@ void NoteLeftOver(absl::string_view key, TokenizerRemarks* remarks) {
 }  // namespace
 }  // namespace json_parts
 
-absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
+absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const Folder& folder) {
   using namespace json_parts;  // NOLINT(google-build-using-namespace)
   JsonLimits limits;
   limits.max_bytes = TokenizerSpec::kMaxFileBytes;

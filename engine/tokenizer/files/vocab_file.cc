@@ -22,8 +22,7 @@ constexpr absl::string_view kClasses[] = {
     "DistilBertTokenizerFast", "ElectraTokenizer",   "ElectraTokenizerFast",
     "PreTrainedTokenizerFast", "PreTrainedTokenizer"};
 
-absl::Status CheckSupported(const std::string& folder,
-                            const JsonFields& config) {
+absl::Status CheckSupported(const Folder& folder, const JsonFields& config) {
   const absl::StatusOr<tokenizer_config::ClassName> read =
       tokenizer_config::ReadClass(folder, config);
   if (!read.ok()) return read.status();
@@ -57,7 +56,7 @@ absl::Status CheckSupported(const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::Status ReadLines(const std::string& folder, TokenizerSpec* out) {
+absl::Status ReadLines(const Folder& folder, TokenizerSpec* out) {
   absl::StatusOr<std::string> text =
       ReadWholeFile(folder, kVocabFile, TokenizerSpec::kMaxFileBytes);
   if (!text.ok()) return text.status();
@@ -72,7 +71,7 @@ absl::Status ReadLines(const std::string& folder, TokenizerSpec* out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
+absl::Status ReadConfig(const Folder& folder, const JsonFields& config,
                         TokenizerSpec* out) {
   absl::Status status = CheckSupported(folder, config);
   if (!status.ok()) return status;
@@ -116,7 +115,7 @@ absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
 
 }  // namespace
 
-absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder) {
+absl::StatusOr<TokenizerSpec> ReadVocabulary(const Folder& folder) {
   TokenizerSpec spec;
   absl::Status status = ReadLines(folder, &spec);
   if (!status.ok()) return status;

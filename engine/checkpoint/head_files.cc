@@ -129,17 +129,16 @@ absl::StatusOr<HeadModule> ReadDenseConfig(const std::string& folder,
   const absl::StatusOr<bool> residual = fields.Bool("use_residual", false);
   if (!residual.ok()) return residual.status();
   if (*residual) return Unsupported(fields, "use_residual", "");
-  const absl::StatusOr<int64_t> in = fields.Int("in_features", 1, kMaxWidth);
-  if (!in.ok()) return in.status();
-  const absl::StatusOr<int64_t> out = fields.Int("out_features", 1, kMaxWidth);
-  if (!out.ok()) return out.status();
-  const absl::StatusOr<bool> bias = fields.Bool("bias", true);
-  if (!bias.ok()) return bias.status();
-  const absl::StatusOr<bool> tanh = IsTanh(fields);
-  if (!tanh.ok()) return tanh.status();
-  return HeadModule{
-      HeadModule::Kind::kDense,   path,  static_cast<int32_t>(*in),
-      static_cast<int32_t>(*out), *bias, *tanh};
+  HeadModule module;
+  module.kind = HeadModule::Kind::kDense;
+  module.folder = path;
+  absl::Status status;
+  Take(fields.Int("in_features", 1, kMaxWidth), &module.in, &status);
+  Take(fields.Int("out_features", 1, kMaxWidth), &module.out, &status);
+  Take(fields.Bool("bias", true), &module.bias, &status);
+  Take(IsTanh(fields), &module.tanh, &status);
+  if (!status.ok()) return status;
+  return module;
 }
 
 absl::StatusOr<HeadModule> ReadLayerNormConfig(const std::string& folder,

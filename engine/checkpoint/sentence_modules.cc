@@ -133,13 +133,12 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
                      "of a prompt out "
                      "of the vector, is not supported"));
   }
+  absl::Status status;
   for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
-    const absl::StatusOr<int64_t> value =
-        fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width);
-    if (!value.ok()) return value.status();
-    *width = *value;
+    Take(fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width), width,
+         &status);
   }
-  return absl::OkStatus();
+  return status;
 }
 
 // A Normalize module may say which of several outputs it works on.

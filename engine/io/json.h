@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -81,6 +82,17 @@ class JsonFields {
   const Json& object_;
   std::string name_;
 };
+
+// *out = the value, or keeps the first error, so that a list of settings reads
+// as a list.
+template <typename T, typename U>
+void Take(absl::StatusOr<T> value, U* out, absl::Status* status) {
+  if (value.ok()) {
+    *out = static_cast<U>(*std::move(value));
+  } else {
+    status->Update(value.status());
+  }
+}
 
 // A value for an error message, shortened as by Quote.
 std::string ShowJson(const Json& value);

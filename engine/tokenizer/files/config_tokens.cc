@@ -180,6 +180,34 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<int32_t>> AddNamedTokens(
+    const JsonFields& config, absl::Span<const NamedToken> tokens,
+    absl::string_view vocabulary_file, TokenizerSpec* spec) {
+  std::vector<int32_t> ids;
+  for (const NamedToken& named : tokens) {
+    absl::StatusOr<AddedToken> token =
+        tokenizer_config::SpecialToken(config, named.key, named.fallback);
+    if (!token.ok()) return token.status();
+    const auto found = absl::c_find(spec->vocabulary, token->content);
+    if (found == spec->vocabulary.end()) {
+      if (named.needed) {
+        return absl::DataLossError(absl::StrCat(vocabulary_file, " lacks the ",
+                                                named.key, " ",
+                                                Quote(token->content)));
+      }
+      ids.push_back(-1);
+      continue;
+    }
+    token->id = static_cast<int32_t>(found - spec->vocabulary.begin());
+    ids.push_back(token->id);
+    const bool twice = absl::c_any_of(
+        spec->added_tokens,
+        [&](const AddedToken& x) { return x.content == token->content; });
+    if (!twice) spec->added_tokens.push_back(*std::move(token));
+  }
+  return ids;
+}
+
 absl::Status ReadTokenizerConfig(
     const Folder& folder, absl::string_view vocabulary_file,
     absl::FunctionRef<absl::Status(const JsonFields& config)> read_config,

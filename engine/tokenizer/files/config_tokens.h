@@ -2,11 +2,15 @@
 #ifndef ENCODERD_ENGINE_TOKENIZER_FILES_CONFIG_TOKENS_H_
 #define ENCODERD_ENGINE_TOKENIZER_FILES_CONFIG_TOKENS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
@@ -18,6 +22,20 @@ namespace encoderd {
 // with a note. One that the vocabulary lacks gets the next free id, as in
 // transformers.
 absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec);
+
+// A special token that tokenizer_config.json may rename.
+struct NamedToken {
+  const char* key;
+  const char* fallback;
+  bool needed;  // DATA_LOSS if the vocabulary lacks it
+};
+
+// Appends those of `tokens` that the vocabulary, of the file `vocabulary_file`,
+// has and spec->added_tokens has not yet. Returns the id of each; -1 for one
+// that the vocabulary lacks.
+absl::StatusOr<std::vector<int32_t>> AddNamedTokens(
+    const JsonFields& config, absl::Span<const NamedToken> tokens,
+    absl::string_view vocabulary_file, TokenizerSpec* spec);
 
 // Reads tokenizer_config.json next to `vocabulary_file`, whose vocabulary
 // `spec` has: what counts for every tokenizer, then `read_config`, which adds

@@ -13,6 +13,7 @@ namespace {
 
 constexpr char kSentence[] = "sentence_embedding";
 
+// Which of several outputs a module works on.
 absl::Status CheckNames(const JsonFields& fields) {
   for (const char* key : {"module_input_name", "module_output_name"}) {
     const absl::StatusOr<std::string> name = fields.String(key, kSentence);
@@ -117,6 +118,20 @@ absl::StatusOr<Head::Layer> ReadLayer(const std::string& folder,
 }
 
 }  // namespace
+
+absl::StatusOr<HeadModule> ReadNormalizeConfig(const std::string& folder,
+                                               const std::string& path) {
+  HeadModule module;
+  module.folder = path;
+  if (path.empty()) return module;
+  const std::string name = JoinName(path, "config.json");
+  const absl::StatusOr<Json> json =
+      ReadOptionalJsonObject(folder, name, kSmallJson);
+  if (!json.ok()) return json.status();
+  const absl::Status names = CheckNames(JsonFields(*json, name));
+  if (!names.ok()) return names;
+  return module;
+}
 
 absl::StatusOr<HeadModule> ReadDenseConfig(const std::string& folder,
                                            const std::string& path) {

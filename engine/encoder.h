@@ -39,6 +39,7 @@ class Encoder {
   const std::unique_ptr<Device> device_;  // outlives the layers
   const IdLimits limits_;
   EncoderLayers layers_;
+  // A copy: the device's table may be on a card and in fewer bits.
   HostMatrix position_rows_;
 };
 

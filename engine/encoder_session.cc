@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/requested_outputs.h"
+#include "engine/row_groups.h"
 
 namespace encoderd {
 namespace {
@@ -32,7 +33,7 @@ class EncoderSession : public Session {
       status.Update(Allocate(tokens, sizes.embedding_size, &embedded_));
     if (sizes.pre_norm) status.Update(Allocate(tokens, hidden, &normed_));
     const int64_t group =
-        std::min(tokens, std::max<int64_t>(executor_->row_block(), max_len));
+        MostRowsOfGroup(tokens, executor_->row_block(), max_len);
     status.Update(Allocate(group, 3 * hidden, &qkv_));
     status.Update(Allocate(group, hidden, &context_));
     status.Update(Allocate(block, hidden, &projected_));
@@ -182,28 +183,12 @@ class EncoderSession : public Session {
     if (sum.data != nullptr && swaps) std::swap(hidden_, projected_);
   }
 
-  // Whole sequences, first_sequence .. end_sequence - 1, and their rows.
-  struct Group {
-    int64_t first_sequence, end_sequence;
-    int64_t first, rows;
-  };
-
-  // The sequences from `first_sequence` on whose rows lie in one row block, or
-  // the first alone.
-  Group GroupFrom(int64_t first_sequence, const PackedBatch& batch) const {
-    const int64_t block = executor_->row_block();
-    const std::vector<int32_t>& begins = batch.cu_seqlens;
-    const int32_t first = begins[first_sequence];
-    int64_t end = first_sequence + 1;
-    while (end < batch.num_sequences() && begins[end + 1] - first <= block)
-      ++end;
-    // The last group has the rows that a device pads with, too.
-    const int64_t end_row =
-        end < batch.num_sequences() ? begins[end] : batch_.rows;
-    return {first_sequence, end, first, end_row - first};
+  RowGroup GroupFrom(int64_t first_sequence, const PackedBatch& batch) const {
+    return RowGroupFrom(first_sequence, batch, executor_->row_block(),
+                        batch_.rows);
   }
 
-  void Rotate(const LayerSpec& spec, const Group& group, Matrix qkv) {
+  void Rotate(const LayerSpec& spec, const RowGroup& group, Matrix qkv) {
     if (spec.rotation < 0) return;
     const DeviceRotation& by = Here(*layers_.rotations[spec.rotation]);
     executor_->Run(RotateOp{qkv, layers_.sizes.num_attention_heads,
@@ -212,7 +197,7 @@ class EncoderSession : public Session {
   }
 
   // needed_rows: as AttentionOp has it.
-  void Attend(const LayerSpec& spec, const Group& group, Matrix qkv,
+  void Attend(const LayerSpec& spec, const RowGroup& group, Matrix qkv,
               const int32_t* needed_rows, Matrix context) {
     AttentionOp op;
     op.qkv = qkv;
@@ -236,7 +221,7 @@ class EncoderSession : public Session {
   // for one group after another, whose rows stay in cache.
   void RunLayer(const EncoderStep& step, const PackedBatch& batch, Matrix n) {
     for (int64_t b = 0; b < batch.num_sequences();) {
-      const Group group = GroupFrom(b, batch);
+      const RowGroup group = GroupFrom(b, batch);
       RunGroup(step, group, n);
       b = group.end_sequence;
     }
@@ -251,7 +236,7 @@ class EncoderSession : public Session {
   void RunLayerForNeededRows(const EncoderStep& step, const PackedBatch& batch,
                              Matrix n) {
     if (!executor_->attends_needed_rows()) {
-      const Group all = GroupFrom(0, batch);
+      const RowGroup all = GroupFrom(0, batch);
       const Matrix context = RowsOf(context_, 0, all.rows);
       AttendGroup(step, all, n, nullptr, context);
       // Each at the beginning of its memory, where products want it.
@@ -263,7 +248,7 @@ class EncoderSession : public Session {
     for (int64_t b = 0; b < batch.num_sequences();) {
       const int64_t first = b;
       while (b < batch.num_sequences()) {
-        const Group group = GroupFrom(b, batch);
+        const RowGroup group = GroupFrom(b, batch);
         if (group.end_sequence - first > projected_.rows) break;
         AttendGroup(step, group, n, needed_rows_.data(),
                     RowsOf(context_, b - first, group.end_sequence - b));
@@ -298,7 +283,7 @@ class EncoderSession : public Session {
     return {qkv_.data, rows, layers_.sizes.hidden_size, qkv_.dtype};
   }
 
-  void AttendGroup(const EncoderStep& step, const Group& group, Matrix n,
+  void AttendGroup(const EncoderStep& step, const RowGroup& group, Matrix n,
                    const int32_t* needed_rows, Matrix context) {
     const EncoderLayer& layer = *step.weights;
     const Matrix qkv = RowsOf(qkv_, 0, group.rows);
@@ -326,7 +311,7 @@ class EncoderSession : public Session {
   }
 
   // What comes after attention knows no sequences: it runs in row blocks.
-  void RunGroup(const EncoderStep& step, const Group& group, Matrix n) {
+  void RunGroup(const EncoderStep& step, const RowGroup& group, Matrix n) {
     const Matrix context = RowsOf(context_, 0, group.rows);
     AttendGroup(step, group, n, nullptr, context);
     const int64_t block = projected_.rows;

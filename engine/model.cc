@@ -14,7 +14,6 @@
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/head_files.h"
 #include "engine/checkpoint/model_folder.h"
-#include "engine/checkpoint/sentence_modules.h"
 #include "engine/device/device.h"
 #include "engine/digest_thread.h"
 #include "engine/encoder.h"
@@ -132,10 +131,10 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   DigestThread digest_of_weights(checkpoint->get());
 
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
-      Tokenizer::Load(JoinName(folder, config->transformer_folder),
-                      {.lowercase = config->lowercase,
-                       .token_rows = config->vocab_size,
-                       .refuse_segments = config->segments_of_tokens});
+      Tokenizer::Load(folder, {.subfolder = config->transformer_folder,
+                               .lowercase = config->lowercase,
+                               .token_rows = config->vocab_size,
+                               .refuse_segments = config->segments_of_tokens});
   if (!tokenizer.ok()) return tokenizer.status();
   absl::Status status = CheckVocabulary(**tokenizer, &info);
   if (!status.ok()) return status;

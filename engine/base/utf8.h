@@ -41,6 +41,22 @@ inline char32_t DecodeAt(absl::string_view text, int64_t at, int* length) {
   return Decode(reinterpret_cast<const uint8_t*>(text.data()) + at, length);
 }
 
+// Calls visit(c, begin, end) for each code point of `text`, or of its bytes
+// [begin, end), which are well-formed, with the range of its bytes in `text`.
+template <typename Visit>
+void ForEach(absl::string_view text, int32_t begin, int32_t end,
+             const Visit& visit) {
+  int length = 0;
+  for (int32_t at = begin; at < end; at += length) {
+    const char32_t c = DecodeAt(text, at, &length);
+    visit(c, at, at + length);
+  }
+}
+template <typename Visit>
+void ForEach(absl::string_view text, const Visit& visit) {
+  ForEach(text, 0, static_cast<int32_t>(text.size()), visit);
+}
+
 // Writes 1 to 4 bytes and returns how many.
 inline int Encode(char32_t c, char* out) {
   if (c < 0x80) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr char kSentence[] = "sentence_embedding";
 
+// Which of several outputs a module works on.
 absl::Status CheckNames(const JsonFields& fields) {
   for (const char* key : {"module_input_name", "module_output_name"}) {
     const absl::StatusOr<std::string> name = fields.String(key, kSentence);
@@ -118,6 +119,20 @@ absl::StatusOr<Head::Layer> ReadLayer(const std::string& folder,
 
 }  // namespace
 
+absl::StatusOr<HeadModule> ReadNormalizeConfig(const std::string& folder,
+                                               const std::string& path) {
+  HeadModule module;
+  module.folder = path;
+  if (path.empty()) return module;
+  const std::string name = JoinName(path, "config.json");
+  const absl::StatusOr<Json> json =
+      ReadOptionalJsonObject(folder, name, kSmallJson);
+  if (!json.ok()) return json.status();
+  const absl::Status names = CheckNames(JsonFields(*json, name));
+  if (!names.ok()) return names;
+  return module;
+}
+
 absl::StatusOr<HeadModule> ReadDenseConfig(const std::string& folder,
                                            const std::string& path) {
   const std::string name = JoinName(path, "config.json");
@@ -129,17 +144,16 @@ absl::StatusOr<HeadModule> ReadDenseConfig(const std::string& folder,
   const absl::StatusOr<bool> residual = fields.Bool("use_residual", false);
   if (!residual.ok()) return residual.status();
   if (*residual) return Unsupported(fields, "use_residual", "");
-  const absl::StatusOr<int64_t> in = fields.Int("in_features", 1, kMaxWidth);
-  if (!in.ok()) return in.status();
-  const absl::StatusOr<int64_t> out = fields.Int("out_features", 1, kMaxWidth);
-  if (!out.ok()) return out.status();
-  const absl::StatusOr<bool> bias = fields.Bool("bias", true);
-  if (!bias.ok()) return bias.status();
-  const absl::StatusOr<bool> tanh = IsTanh(fields);
-  if (!tanh.ok()) return tanh.status();
-  return HeadModule{
-      HeadModule::Kind::kDense,   path,  static_cast<int32_t>(*in),
-      static_cast<int32_t>(*out), *bias, *tanh};
+  HeadModule module;
+  module.kind = HeadModule::Kind::kDense;
+  module.folder = path;
+  absl::Status status;
+  Take(fields.Int("in_features", 1, kMaxWidth), &module.in, &status);
+  Take(fields.Int("out_features", 1, kMaxWidth), &module.out, &status);
+  Take(fields.Bool("bias", true), &module.bias, &status);
+  Take(IsTanh(fields), &module.tanh, &status);
+  if (!status.ok()) return status;
+  return module;
 }
 
 absl::StatusOr<HeadModule> ReadLayerNormConfig(const std::string& folder,

@@ -15,7 +15,10 @@
 
 namespace encoderd {
 
-// config.json of a Dense or a LayerNorm module in `path` below `folder`.
+// config.json of a module in `path` below `folder`. A Normalize module may have
+// none, and no folder (path "").
+absl::StatusOr<HeadModule> ReadNormalizeConfig(const std::string& folder,
+                                               const std::string& path);
 absl::StatusOr<HeadModule> ReadDenseConfig(const std::string& folder,
                                            const std::string& path);
 absl::StatusOr<HeadModule> ReadLayerNormConfig(const std::string& folder,

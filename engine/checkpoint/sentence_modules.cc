@@ -133,33 +133,12 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
                      "of a prompt out "
                      "of the vector, is not supported"));
   }
+  absl::Status status;
   for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
-    const absl::StatusOr<int64_t> value =
-        fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width);
-    if (!value.ok()) return value.status();
-    *width = *value;
+    Take(fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width), width,
+         &status);
   }
-  return absl::OkStatus();
-}
-
-// A Normalize module may say which of several outputs it works on.
-absl::Status CheckNormalize(const std::string& folder,
-                            const std::string& path) {
-  const std::string name = JoinName(path, "config.json");
-  if (path.empty()) return absl::OkStatus();
-  const absl::StatusOr<Json> json =
-      ReadOptionalJsonObject(folder, name, kSmallJson);
-  if (!json.ok()) return json.status();
-  for (const char* key : {"module_input_name", "module_output_name"}) {
-    const absl::StatusOr<std::string> value =
-        JsonFields(*json, name).String(key, "sentence_embedding");
-    if (!value.ok()) return value.status();
-    if (*value != "sentence_embedding") {
-      return absl::UnimplementedError(absl::StrCat(
-          name, ": ", key, " ", Quote(*value), " is not supported"));
-    }
-  }
-  return absl::OkStatus();
+  return status;
 }
 
 bool IsHeadModule(absl::string_view type) {
@@ -170,15 +149,10 @@ bool IsHeadModule(absl::string_view type) {
 absl::Status ReadHeadModule(const std::string& folder, const Module& module,
                             ModelConfig* config) {
   if (module.type == "Dropout") return absl::OkStatus();  // only in training
-  if (module.type == "Normalize") {
-    HeadModule normalize;
-    normalize.folder = module.path;
-    config->head.push_back(normalize);
-    return CheckNormalize(folder, module.path);
-  }
   absl::StatusOr<HeadModule> head =
-      module.type == "Dense" ? ReadDenseConfig(folder, module.path)
-                             : ReadLayerNormConfig(folder, module.path);
+      module.type == "Normalize" ? ReadNormalizeConfig(folder, module.path)
+      : module.type == "Dense"   ? ReadDenseConfig(folder, module.path)
+                                 : ReadLayerNormConfig(folder, module.path);
   if (!head.ok()) return head.status();
   config->head.push_back(*std::move(head));
   return absl::OkStatus();

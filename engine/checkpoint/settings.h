@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -53,16 +52,6 @@ inline constexpr int64_t kMaxWidth = 1 << 18;
 // UNIMPLEMENTED: "config.json: KEY VALUE is not supported; SUPPORTED".
 absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
                          absl::string_view supported);
-
-// Keeps the first error, so that a list of settings reads as a list.
-template <typename T, typename U>
-void Take(absl::StatusOr<T> value, U* out, absl::Status* status) {
-  if (value.ok()) {
-    *out = static_cast<U>(*std::move(value));
-  } else {
-    status->Update(value.status());
-  }
-}
 
 }  // namespace encoderd
 

@@ -111,14 +111,11 @@ absl::Status CheckModality(const JsonFields& fields) {
 
 absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
   TransformerSettings out;
-  const absl::StatusOr<bool> lower = fields.Bool("do_lower_case", false);
-  if (!lower.ok()) return lower.status();
-  out.lowercase = *lower;
+  absl::Status status;
+  Take(fields.Bool("do_lower_case", false), &out.lowercase, &status);
   if (fields.Find("max_seq_length") != nullptr) {
-    const absl::StatusOr<int64_t> length =
-        fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max());
-    if (!length.ok()) return length.status();
-    out.max_seq_length = *length;
+    Take(fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max()),
+         &out.max_seq_length, &status);
   }
   const Arguments kArguments[] = {
       {{"model_kwargs", "model_args"}, kOfModel, ""},
@@ -127,7 +124,7 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
        "tokenizer_config.json"},
       {{"config_kwargs", "config_args"}, kOfConfig, "config.json"},
   };
-  absl::Status status = CheckServed(fields);
+  if (status.ok()) status = CheckServed(fields);
   if (status.ok()) status = CheckModality(fields);
   for (const Arguments& arguments : kArguments)
     if (status.ok()) status = CheckArguments(fields, arguments, &out);

@@ -61,16 +61,16 @@ absl::Status Refused(absl::string_view name, absl::string_view why) {
   return absl::DataLossError(absl::StrCat("file ", Quote(name), " ", why));
 }
 
-absl::Status OpenFailed(const std::string& folder, absl::string_view name,
+absl::Status OpenFailed(const Folder& folder, absl::string_view name,
                         int error) {
   if (error == EACCES) {
-    return AccessError(absl::StrCat("file ", Quote(name)), folder);
+    return AccessError(absl::StrCat("file ", Quote(name)), folder.path);
   }
   if (error == ENOENT) {
     std::error_code none;
-    const std::string target =
-        std::filesystem::read_symlink(absl::StrCat(folder, "/", name), none)
-            .string();
+    const std::string target = std::filesystem::read_symlink(
+                                   absl::StrCat(folder.Full(), "/", name), none)
+                                   .string();
     return absl::NotFoundError(
         absl::StrCat("no file ", Quote(name),
                      none ? ""
@@ -98,17 +98,18 @@ absl::StatusOr<bool> IsLfsPointer(const File& file) {
   return absl::string_view(start, kStart.size()) == kStart;
 }
 
-absl::StatusOr<std::string> ResolveInside(const std::string& folder,
+absl::StatusOr<std::string> ResolveInside(const Folder& folder,
                                           absl::string_view name) {
-  if (!IsPlainRelativeName(name)) {
+  if (!IsPlainRelativeName(name) ||
+      (!folder.subfolder.empty() && !IsPlainRelativeName(folder.subfolder))) {
     return Refused(name, "is not a name inside its folder");
   }
-  const std::optional<std::string> real_folder = RealPath(folder);
+  const std::optional<std::string> real_folder = RealPath(folder.path);
   if (!real_folder.has_value()) {
-    return FolderError(folder, errno);
+    return FolderError(folder.path, errno);
   }
-  const std::optional<std::string> real =
-      RealPath(absl::StrCat(*real_folder, "/", name));
+  const std::optional<std::string> real = RealPath(
+      absl::StrCat(Folder(*real_folder, folder.subfolder).Full(), "/", name));
   if (!real.has_value()) return OpenFailed(folder, name, errno);
   const std::optional<std::string> blobs = CacheBlobs(*real_folder);
   if (IsInside(*real, *real_folder) ||
@@ -121,8 +122,17 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
 
 }  // namespace
 
-absl::StatusOr<File> File::Open(const std::string& folder,
-                                absl::string_view name, int64_t max_bytes) {
+Folder::Folder(const char* path) : Folder(std::string(path)) {}
+
+Folder::Folder(std::string path, std::string subfolder)
+    : path(std::move(path)), subfolder(std::move(subfolder)) {}
+
+std::string Folder::Full() const {
+  return subfolder.empty() ? path : absl::StrCat(path, "/", subfolder);
+}
+
+absl::StatusOr<File> File::Open(const Folder& folder, absl::string_view name,
+                                int64_t max_bytes) {
   const absl::StatusOr<std::string> path = ResolveInside(folder, name);
   if (!path.ok()) return path.status();
   // O_NONBLOCK: a FIFO must not hang here; a regular file does not mind.
@@ -192,7 +202,7 @@ absl::Status File::ReadAt(int64_t offset, void* out, int64_t count) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
+absl::StatusOr<std::string> ReadWholeFile(const Folder& folder,
                                           absl::string_view name,
                                           int64_t max_bytes) {
   const absl::StatusOr<File> file = File::Open(folder, name, max_bytes);
@@ -203,10 +213,10 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
   return content;
 }
 
-absl::StatusOr<bool> FileExists(const std::string& folder,
-                                absl::string_view name) {
+absl::StatusOr<bool> FileExists(const Folder& folder, absl::string_view name) {
   struct stat info;
-  if (::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0) return true;
+  if (::lstat(absl::StrCat(folder.Full(), "/", name).c_str(), &info) == 0)
+    return true;
   const int error = errno;
   if (error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) {
     return false;

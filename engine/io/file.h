@@ -19,19 +19,30 @@
 
 namespace encoderd {
 
+// Where the names of files begin, and where links may lead.
+struct Folder {
+  Folder(const char* path);  // NOLINT: a path is a folder
+  Folder(std::string path, std::string subfolder = "");  // NOLINT: likewise
+
+  std::string Full() const;  // of both
+
+  std::string path;       // links may lead to any place in it
+  std::string subfolder;  // of it, where names begin; "": in `path` itself
+};
+
 class File {
  public:
-  // Opens folder/name. `name` is relative, without "..", and after resolving
-  // symbolic links the file must be inside the folder. One other layout is
-  // allowed: the Hugging Face cache, where models--X/snapshots/REV/NAME is a
-  // link into models--X/blobs.
+  // Opens folder/name. `name` is relative, without "..", as is the subfolder,
+  // and after resolving symbolic links the file must be inside folder.path. One
+  // other layout is allowed: the Hugging Face cache, where
+  // models--X/snapshots/REV/NAME is a link into models--X/blobs.
   // Errors: NOT_FOUND (no such file); PERMISSION_DENIED (see AccessError);
   // RESOURCE_EXHAUSTED (too many open files, no memory); UNAVAILABLE (see
   // FileErrorMayPass); DATA_LOSS (leads out of the folder, not a regular file,
   // empty, a Git LFS pointer, over max_bytes, not readable for any other
   // cause), naming `name`.
-  static absl::StatusOr<File> Open(const std::string& folder,
-                                   absl::string_view name, int64_t max_bytes);
+  static absl::StatusOr<File> Open(const Folder& folder, absl::string_view name,
+                                   int64_t max_bytes);
 
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -55,14 +66,13 @@ class File {
 };
 
 // The whole file.
-absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
+absl::StatusOr<std::string> ReadWholeFile(const Folder& folder,
                                           absl::string_view name,
                                           int64_t max_bytes);
 
 // Whether folder/name exists, of any type. Errors, if that cannot be seen:
 // those of File::Open but NOT_FOUND.
-absl::StatusOr<bool> FileExists(const std::string& folder,
-                                absl::string_view name);
+absl::StatusOr<bool> FileExists(const Folder& folder, absl::string_view name);
 
 // What `error`, an errno, says of a folder: AccessError, the code of FileError,
 // or NOT_FOUND.

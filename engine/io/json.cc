@@ -119,7 +119,7 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view name,
   return builder.Take();
 }
 
-absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
+absl::StatusOr<Json> ReadJsonObject(const Folder& folder,
                                     absl::string_view name,
                                     const JsonLimits& limits) {
   const absl::StatusOr<std::string> text =
@@ -133,7 +133,7 @@ absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
   return json;
 }
 
-absl::StatusOr<Json> ReadOptionalJsonObject(const std::string& folder,
+absl::StatusOr<Json> ReadOptionalJsonObject(const Folder& folder,
                                             absl::string_view name,
                                             const JsonLimits& limits) {
   const absl::StatusOr<bool> exists = FileExists(folder, name);

@@ -12,10 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/io/file.h"
 
 namespace encoderd {
 
@@ -35,12 +37,12 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view name,
                                const JsonLimits& limits = {});
 
 // The file folder/name, which must hold an object. NOT_FOUND without the file.
-absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
+absl::StatusOr<Json> ReadJsonObject(const Folder& folder,
                                     absl::string_view name,
                                     const JsonLimits& limits = {});
 
 // Likewise; an empty object where there is no such file.
-absl::StatusOr<Json> ReadOptionalJsonObject(const std::string& folder,
+absl::StatusOr<Json> ReadOptionalJsonObject(const Folder& folder,
                                             absl::string_view name,
                                             const JsonLimits& limits = {});
 
@@ -80,6 +82,17 @@ class JsonFields {
   const Json& object_;
   std::string name_;
 };
+
+// *out = the value, or keeps the first error, so that a list of settings reads
+// as a list.
+template <typename T, typename U>
+void Take(absl::StatusOr<T> value, U* out, absl::Status* status) {
+  if (value.ok()) {
+    *out = static_cast<U>(*std::move(value));
+  } else {
+    status->Update(value.status());
+  }
+}
 
 // A value for an error message, shortened as by Quote.
 std::string ShowJson(const Json& value);

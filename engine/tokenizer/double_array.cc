@@ -65,4 +65,31 @@ int32_t DoubleArray::PlaceChildren(int32_t state,
   return base;
 }
 
+std::vector<DoubleArray::Node> DoubleArray::PlaceTries(
+    const std::vector<std::string>& entries, const std::vector<int32_t>& sorted,
+    std::vector<Node> nodes) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node node = nodes[i];
+    int32_t at = node.first;
+    // Sorted: an entry that ends here comes first.
+    if (at < node.last && entries[sorted[at]].size() == node.depth) ++at;
+    const size_t children = nodes.size();
+    bytes.clear();
+    for (; at < node.last; ++at) {
+      const auto byte = static_cast<uint8_t>(entries[sorted[at]][node.depth]);
+      if (bytes.empty() || bytes.back() != byte) {
+        bytes.push_back(byte);
+        nodes.push_back({0, at, at, node.depth + 1});
+      }
+      nodes.back().last = at + 1;
+    }
+    if (bytes.empty()) continue;
+    const int32_t base = PlaceChildren(node.state, bytes);
+    for (size_t child = 0; child < bytes.size(); ++child)
+      nodes[children + child].state = base ^ bytes[child];
+  }
+  return nodes;
+}
+
 }  // namespace encoderd

@@ -16,12 +16,9 @@ void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked,
   }
   if (!tracked) return;
   places_.reserve(text.size());
-  int length = 0;
-  for (size_t at = 0; at < text.size(); at += length) {
-    utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at, &length);
-    const auto begin = origin + static_cast<int32_t>(at);
-    places_.insert(places_.end(), length, {begin, begin + length});
-  }
+  utf8::ForEach(text, [&](char32_t, int32_t begin, int32_t end) {
+    places_.insert(places_.end(), end - begin, {origin + begin, origin + end});
+  });
 }
 
 void NormalText::Append(absl::string_view text, ByteOffset place) {

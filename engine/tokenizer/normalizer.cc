@@ -11,23 +11,6 @@
 namespace encoderd {
 namespace {
 
-struct Char {
-  char32_t c;
-  int32_t begin;
-  int32_t end;
-};
-
-// Calls visit(Char) for each character.
-template <typename Visit>
-void ForEach(absl::string_view text, const Visit& visit) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data());
-  int length = 0;
-  for (size_t at = 0; at < text.size(); at += length) {
-    const char32_t c = utf8::Decode(bytes + at, &length);
-    visit(Char{c, static_cast<int32_t>(at), static_cast<int32_t>(at) + length});
-  }
-}
-
 bool IsAscii(absl::string_view text) {
   return std::none_of(text.begin(), text.end(),
                       [](char c) { return (c & 0x80) != 0; });
@@ -74,13 +57,13 @@ bool Apply(const LowercaseStep&, const NormalText& in, NormalText* out,
   TextChange change(in, out);
   std::u32string lower;
   int32_t done = 0;  // up to here all is put out
-  ForEach(in.text(), [&](const Char& x) {
-    if (x.c < 0x80 && !(x.c >= 'A' && x.c <= 'Z')) return;
+  utf8::ForEach(in.text(), [&](char32_t c, int32_t begin, int32_t end) {
+    if (c < 0x80 && !(c >= 'A' && c <= 'Z')) return;
     lower.clear();
-    unicode::AppendLower(x.c, &lower);
-    if (lower.size() == 1 && lower[0] == x.c) return;
-    change.Keep(in.text({done, x.begin}));
-    done = x.end;
+    unicode::AppendLower(c, &lower);
+    if (lower.size() == 1 && lower[0] == c) return;
+    change.Keep(in.text({done, begin}));
+    done = end;
     for (size_t i = 0; i < lower.size(); ++i) {
       change.Put(lower[i], i > 0 ? 1 : 0);
     }
@@ -95,10 +78,10 @@ bool Apply(const StripAccentsStep&, const NormalText& in, NormalText* out,
   if (IsAscii(in.text())) return false;
   out->ResetLike(in);
   int32_t done = 0;  // up to here all is put out
-  ForEach(in.text(), [&](const Char& x) {
-    if (!unicode::IsMark(x.c)) return;
-    out->Append(in, {done, x.begin});
-    done = x.end;
+  utf8::ForEach(in.text(), [&](char32_t c, int32_t begin, int32_t end) {
+    if (!unicode::IsMark(c)) return;
+    out->Append(in, {done, begin});
+    done = end;
   });
   out->Append(in, {done, in.all().end});
   return true;

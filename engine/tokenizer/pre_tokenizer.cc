@@ -59,13 +59,7 @@ Words Apply(const ByteLevelSplit& step, const Words& in, const Room& room) {
 // Calls visit(character, begin, end) for each character of a word.
 template <typename Visit>
 void ForEach(const NormalText& text, TextRange word, const Visit& visit) {
-  const auto* const bytes =
-      reinterpret_cast<const uint8_t*>(text.text().data());
-  int length = 0;
-  for (int32_t at = word.begin; at < word.end; at += length) {
-    const char32_t c = utf8::Decode(bytes + at, &length);
-    visit(c, at, at + length);
-  }
+  utf8::ForEach(text.text(), word.begin, word.end, visit);
 }
 
 Words Apply(const BertSplit&, const Words& in, const Room& room) {

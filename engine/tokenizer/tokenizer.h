@@ -66,6 +66,9 @@ struct TokenizerRemarks {
 };
 
 struct TokenizerOptions {
+  // Of the model folder, where the files are; "": the model folder itself.
+  // Links among them may lead to any place in the model folder.
+  std::string subfolder = "";
   // Texts are lowercased first, each character by itself, whatever the files
   // say (sentence-transformers' do_lower_case).
   bool lowercase = false;
@@ -89,7 +92,7 @@ class Tokenizer {
   // refused by name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover
   // `truncation` and `padding` blocks are ignored and mentioned in remarks().
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(
-      const std::string& folder, const TokenizerOptions& options = {});
+      const std::string& model_folder, const TokenizerOptions& options = {});
 
   virtual ~Tokenizer() = default;
 

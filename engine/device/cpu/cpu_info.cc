@@ -1,6 +1,5 @@
 #include "engine/device/cpu/cpu_info.h"
 
-#include <sched.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -8,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -153,15 +153,26 @@ int32_t PhysicalCores(const std::vector<int32_t>& cpus,
   return static_cast<int32_t>(cores.size());
 }
 
-int32_t AvailableCores() {
-  cpu_set_t mask;
-  std::vector<int32_t> cpus;
-  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &mask)) cpus.push_back(cpu);
-    }
+std::vector<int32_t> AllowedCpus(
+    absl::FunctionRef<int(pid_t, size_t, cpu_set_t*)> get) {
+  // EINVAL: the system can have more CPUs than the mask has bits.
+  constexpr size_t kMostMasks = 1024;
+  std::vector<cpu_set_t> mask(1);
+  const auto bytes = [&] { return mask.size() * sizeof(mask[0]); };
+  while (get(0, bytes(), mask.data()) != 0) {
+    if (errno != EINVAL || mask.size() == kMostMasks) return {};
+    mask.resize(2 * mask.size());
   }
-  int32_t count = PhysicalCores(cpus);
+  std::vector<int32_t> cpus;
+  for (size_t cpu = 0; cpu < 8 * bytes(); ++cpu) {
+    if (CPU_ISSET_S(cpu, bytes(), mask.data()))
+      cpus.push_back(static_cast<int32_t>(cpu));
+  }
+  return cpus;
+}
+
+int32_t AvailableCores() {
+  int32_t count = PhysicalCores(AllowedCpus());
   if (count == 0)
     count = static_cast<int32_t>(std::thread::hardware_concurrency());
   return std::max(1, std::min(count, QuotaCores()));

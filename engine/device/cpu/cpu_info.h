@@ -3,10 +3,14 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_CPU_INFO_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_CPU_INFO_H_
 
+#include <sched.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "engine/device/isa.h"
 
 namespace encoderd {
@@ -38,6 +42,11 @@ std::string CpuModelName(const std::string& root = "");
 // count once.
 int32_t PhysicalCores(const std::vector<int32_t>& cpus,
                       const std::string& root = "");
+
+// The logical CPUs of this thread's affinity mask; none: the system does not
+// say. `get` is sched_getaffinity, except in tests.
+std::vector<int32_t> AllowedCpus(
+    absl::FunctionRef<int(pid_t, size_t, cpu_set_t*)> get = sched_getaffinity);
 
 // Physical cores that this process may use: those of the affinity mask, capped
 // by the cgroup's CPU quota; at least 1.

@@ -123,8 +123,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
   return out;
 }
 
-absl::Status CheckAddedFile(const std::string& folder,
-                            const TokenizerSpec& spec) {
+absl::Status CheckAddedFile(const Folder& folder, const TokenizerSpec& spec) {
   const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kAddedFile);
   if (!json.ok()) return json.status();
   const ByContent index = IndexAdded(spec);
@@ -181,8 +180,36 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<int32_t>> AddNamedTokens(
+    const JsonFields& config, absl::Span<const NamedToken> tokens,
+    absl::string_view vocabulary_file, TokenizerSpec* spec) {
+  std::vector<int32_t> ids;
+  for (const NamedToken& named : tokens) {
+    absl::StatusOr<AddedToken> token =
+        tokenizer_config::SpecialToken(config, named.key, named.fallback);
+    if (!token.ok()) return token.status();
+    const auto found = absl::c_find(spec->vocabulary, token->content);
+    if (found == spec->vocabulary.end()) {
+      if (named.needed) {
+        return absl::DataLossError(absl::StrCat(vocabulary_file, " lacks the ",
+                                                named.key, " ",
+                                                Quote(token->content)));
+      }
+      ids.push_back(-1);
+      continue;
+    }
+    token->id = static_cast<int32_t>(found - spec->vocabulary.begin());
+    ids.push_back(token->id);
+    const bool twice = absl::c_any_of(
+        spec->added_tokens,
+        [&](const AddedToken& x) { return x.content == token->content; });
+    if (!twice) spec->added_tokens.push_back(*std::move(token));
+  }
+  return ids;
+}
+
 absl::Status ReadTokenizerConfig(
-    const std::string& folder, absl::string_view vocabulary_file,
+    const Folder& folder, absl::string_view vocabulary_file,
     absl::FunctionRef<absl::Status(const JsonFields& config)> read_config,
     TokenizerSpec* spec) {
   const absl::StatusOr<Json> json = tokenizer_config::Read(folder);
@@ -207,8 +234,8 @@ absl::Status ReadTokenizerConfig(
   return AddSpecialTokens(config, spec);
 }
 
-absl::Status AddConfigTokens(const std::string& folder,
-                             const JsonFields& config, TokenizerSpec* spec) {
+absl::Status AddConfigTokens(const Folder& folder, const JsonFields& config,
+                             TokenizerSpec* spec) {
   const absl::StatusOr<std::vector<AddedToken>> decoder =
       tokenizer_config::ReadDecoder(config, spec->added_tokens,
                                     "tokenizer.json",

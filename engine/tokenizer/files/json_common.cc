@@ -23,13 +23,6 @@ absl::StatusOr<std::string> TypeOf(const Json& component,
   return JsonFields(component, absl::StrCat(kFile, ": ", part)).String("type");
 }
 
-absl::Status ReadBool(const JsonFields& fields, const char* key, bool* value) {
-  absl::StatusOr<bool> read = fields.Bool(key);
-  if (!read.ok()) return read.status();
-  *value = *read;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<const Json*>> ReadSequence(const Json& json,
                                                       const char* key,
                                                       absl::string_view part) {

@@ -29,16 +29,15 @@ absl::Status ReadVocab(const JsonFields& fields,
 }
 
 absl::Status ReadWordPiece(const JsonFields& fields, TokenizerSpec* out) {
-  absl::StatusOr<std::string> unk = fields.String("unk_token", "[UNK]");
-  if (!unk.ok()) return unk.status();
-  absl::StatusOr<std::string> prefix =
-      fields.String("continuing_subword_prefix", "##");
-  if (!prefix.ok()) return prefix.status();
-  const absl::StatusOr<int64_t> max_chars =
-      fields.Int("max_input_chars_per_word", 0, WordPiece::kMaxWordChars, 100);
-  if (!max_chars.ok()) return max_chars.status();
-  out->model = WordPieceOptions{*std::move(unk), *std::move(prefix),
-                                static_cast<int32_t>(*max_chars)};
+  WordPieceOptions options;
+  absl::Status status;
+  Take(fields.String("unk_token", "[UNK]"), &options.unk_token, &status);
+  Take(fields.String("continuing_subword_prefix", "##"),
+       &options.continuing_prefix, &status);
+  Take(fields.Int("max_input_chars_per_word", 0, WordPiece::kMaxWordChars, 100),
+       &options.max_word_chars, &status);
+  if (!status.ok()) return status;
+  out->model = std::move(options);
   return ReadVocab(fields, &out->vocabulary);
 }
 
@@ -67,17 +66,11 @@ absl::Status ReadBytePair(const JsonFields& fields, TokenizerSpec* out) {
   if (status.ok()) status = ReadVocab(fields, &out->vocabulary);
   if (!status.ok()) return status;
   BytePairOptions options;
-  if (fields.Find("unk_token") != nullptr) {
-    absl::StatusOr<std::string> unk = fields.String("unk_token");
-    if (!unk.ok()) return unk.status();
-    options.unk_token = *std::move(unk);
-  }
-  const absl::StatusOr<bool> fuse = fields.Bool("fuse_unk", false);
-  if (!fuse.ok()) return fuse.status();
-  options.fuse_unk = *fuse;
-  const absl::StatusOr<bool> ignore = fields.Bool("ignore_merges", false);
-  if (!ignore.ok()) return ignore.status();
-  options.ignore_merges = *ignore;
+  if (fields.Find("unk_token") != nullptr)
+    Take(fields.String("unk_token"), &options.unk_token, &status);
+  Take(fields.Bool("fuse_unk", false), &options.fuse_unk, &status);
+  Take(fields.Bool("ignore_merges", false), &options.ignore_merges, &status);
+  if (!status.ok()) return status;
 
   const Json* merges = fields.Find("merges");
   if (merges == nullptr || !merges->is_array()) {
@@ -170,13 +163,11 @@ absl::Status ReadUnigram(const JsonFields& fields, TokenizerSpec* out) {
   if (fields.Find("unk_id") == nullptr) {
     return Unsupported("model.unk_id", "null", "the id of the unknown token");
   }
-  const absl::StatusOr<int64_t> unk =
-      fields.Int("unk_id", 0, static_cast<int64_t>(options.scores.size()) - 1);
-  if (!unk.ok()) return unk.status();
-  options.unk_id = static_cast<int32_t>(*unk);
-  const absl::StatusOr<bool> fallback = fields.Bool("byte_fallback", false);
-  if (!fallback.ok()) return fallback.status();
-  options.byte_fallback = *fallback;
+  absl::Status status;
+  Take(fields.Int("unk_id", 0, static_cast<int64_t>(options.scores.size()) - 1),
+       &options.unk_id, &status);
+  Take(fields.Bool("byte_fallback", false), &options.byte_fallback, &status);
+  if (!status.ok()) return status;
   out->model = std::move(options);
   return absl::OkStatus();
 }

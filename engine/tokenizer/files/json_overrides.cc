@@ -153,7 +153,7 @@ absl::string_view NameOf(const tokenizer_config::ClassName& read) {
 
 }  // namespace
 
-absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
+absl::Status OverrideByConfig(const Folder& folder, TokenizerSpec* spec) {
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "engine/io/file.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 
 namespace encoderd {
@@ -16,7 +17,7 @@ namespace encoderd {
 // transformers would only fall back to a default, the file holds, with a
 // warning. UNIMPLEMENTED for split_special_tokens, which would change ids.
 // Tokens as in config_tokens.h.
-absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec);
+absl::Status OverrideByConfig(const Folder& folder, TokenizerSpec* spec);
 
 }  // namespace encoderd
 

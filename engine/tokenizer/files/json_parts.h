@@ -32,8 +32,6 @@ absl::Status Unsupported(absl::string_view part, absl::string_view found,
 // The "type" of the component that is called `part` in errors.
 absl::StatusOr<std::string> TypeOf(const Json& component,
                                    absl::string_view part);
-// A member that must be there.
-absl::Status ReadBool(const JsonFields& fields, const char* key, bool* value);
 // The entries of a sequence: its member `key`, an array of objects.
 absl::StatusOr<std::vector<const Json*>> ReadSequence(const Json& json,
                                                       const char* key,

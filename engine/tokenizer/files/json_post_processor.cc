@@ -29,22 +29,22 @@ absl::Status ReadPieces(const JsonFields& processor, const char* key,
     }
     const std::string& kind = item.begin().key();
     const JsonFields fields(item.front(), absl::StrCat(kFile, ": ", where));
-    const absl::StatusOr<std::string> id = fields.String("id");
-    if (!id.ok()) return id.status();
-    const absl::StatusOr<int64_t> segment = fields.Int("type_id", 0, 1);
-    if (!segment.ok()) return segment.status();
     TemplatePiece piece;
-    piece.segment = static_cast<int32_t>(*segment);
-    if (kind == "Sequence" && (*id == "A" || *id == "B")) {
-      piece.kind = *id == "A" ? TemplatePiece::kFirst : TemplatePiece::kSecond;
+    std::string id;
+    absl::Status status;
+    Take(fields.String("id"), &id, &status);
+    Take(fields.Int("type_id", 0, 1), &piece.segment, &status);
+    if (!status.ok()) return status;
+    if (kind == "Sequence" && (id == "A" || id == "B")) {
+      piece.kind = id == "A" ? TemplatePiece::kFirst : TemplatePiece::kSecond;
       out->push_back(piece);
       continue;
     }
-    const auto token = special_tokens.find(*id);
+    const auto token = special_tokens.find(id);
     if (kind != "SpecialToken" || token == special_tokens.end() ||
         !token->is_object() || !token->contains("ids") ||
         !(*token)["ids"].is_array()) {
-      return Bad(absl::StrCat(where, ": ", kind, " ", Quote(*id)),
+      return Bad(absl::StrCat(where, ": ", kind, " ", Quote(id)),
                  "a sequence A or B or one of special_tokens, with ids");
     }
     for (const Json& special : (*token)["ids"]) {
@@ -94,10 +94,9 @@ absl::StatusOr<Template> ReadTemplate(const JsonFields& fields) {
 }
 
 absl::Status ReadTrim(const JsonFields& fields, PostProcessor* out) {
-  absl::Status status = ReadBool(fields, "trim_offsets", &out->trim_offsets);
-  if (status.ok()) {
-    status = ReadBool(fields, "add_prefix_space", &out->add_prefix_space);
-  }
+  absl::Status status;
+  Take(fields.Bool("trim_offsets"), &out->trim_offsets, &status);
+  Take(fields.Bool("add_prefix_space"), &out->add_prefix_space, &status);
   return status;
 }
 
@@ -136,10 +135,9 @@ absl::Status ReadProcessor(const Json& json, Progress* out) {
   }
   out->has_template = true;
   if (*type == "TemplateProcessing") {
-    absl::StatusOr<Template> pieces = ReadTemplate(fields);
-    if (!pieces.ok()) return pieces.status();
-    out->result.pieces = *std::move(pieces);
-    return absl::OkStatus();
+    absl::Status status;
+    Take(ReadTemplate(fields), &out->result.pieces, &status);
+    return status;
   }
   if (*type != "BertProcessing" && *type != "RobertaProcessing") {
     return Unsupported("post_processor", *type,

@@ -17,28 +17,22 @@ namespace {
 absl::StatusOr<BertNormalizerOptions> ReadBertNormalizer(
     const JsonFields& fields) {
   BertNormalizerOptions out;
-  absl::Status status = ReadBool(fields, "clean_text", &out.clean_text);
-  if (status.ok()) {
-    status =
-        ReadBool(fields, "handle_chinese_chars", &out.handle_chinese_chars);
-  }
-  if (status.ok()) status = ReadBool(fields, "lowercase", &out.lowercase);
+  absl::Status status;
+  Take(fields.Bool("clean_text"), &out.clean_text, &status);
+  Take(fields.Bool("handle_chinese_chars"), &out.handle_chinese_chars, &status);
+  Take(fields.Bool("lowercase"), &out.lowercase, &status);
+  Take(fields.Bool("strip_accents", out.lowercase), &out.strip_accents,
+       &status);
   if (!status.ok()) return status;
-  const absl::StatusOr<bool> strip =
-      fields.Bool("strip_accents", out.lowercase);
-  if (!strip.ok()) return strip.status();
-  out.strip_accents = *strip;
   return out;
 }
 
 absl::StatusOr<ByteLevelSplit> ReadByteLevel(const JsonFields& fields) {
   ByteLevelSplit out;
-  absl::Status status =
-      ReadBool(fields, "add_prefix_space", &out.add_prefix_space);
+  absl::Status status;
+  Take(fields.Bool("add_prefix_space"), &out.add_prefix_space, &status);
+  Take(fields.Bool("use_regex", true), &out.use_regex, &status);
   if (!status.ok()) return status;
-  const absl::StatusOr<bool> use_regex = fields.Bool("use_regex", true);
-  if (!use_regex.ok()) return use_regex.status();
-  out.use_regex = *use_regex;
   return out;
 }
 
@@ -124,8 +118,9 @@ absl::StatusOr<ReplaceStep> ReadReplace(const JsonFields& fields) {
 
 absl::StatusOr<StripStep> ReadStrip(const JsonFields& fields) {
   StripStep out;
-  absl::Status status = ReadBool(fields, "strip_left", &out.left);
-  if (status.ok()) status = ReadBool(fields, "strip_right", &out.right);
+  absl::Status status;
+  Take(fields.Bool("strip_left"), &out.left, &status);
+  Take(fields.Bool("strip_right"), &out.right, &status);
   if (!status.ok()) return status;
   return out;
 }

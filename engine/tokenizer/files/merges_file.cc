@@ -1,14 +1,14 @@
 // Reads vocab.json ({ entry: id }) and merges.txt ("a b", the earlier line the
 // sooner), GPT-2's and RoBERTa's files before tokenizer.json, and the settings
 // of tokenizer_config.json.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/config_tokens.h"
@@ -27,59 +27,21 @@ constexpr absl::string_view kGpt2Classes[] = {"GPT2Tokenizer",
                                               "GPT2TokenizerFast"};
 constexpr char kGpt2End[] = "<|endoftext|>";
 
-absl::Status ReadMerges(const std::string& folder, TokenizerSpec* out) {
+absl::Status ReadMerges(const Folder& folder, TokenizerSpec* out) {
   const absl::StatusOr<std::string> text =
       ReadWholeFile(folder, kMergesFile, TokenizerSpec::kMaxFileBytes);
   if (!text.ok()) return text.status();
   const VocabularyIndex index = IndexVocabulary(out->vocabulary);
   BytePairOptions options;
-  absl::string_view left = *text;
-  for (int64_t line = 1; !left.empty(); ++line) {
-    const size_t end = std::min(left.find('\n'), left.size());
-    absl::string_view merge = left.substr(0, end);
-    left.remove_prefix(std::min(end + 1, left.size()));
-    if (!merge.empty() && merge.back() == '\r') merge.remove_suffix(1);
+  int64_t line = 0;
+  for (const absl::string_view merge :
+       absl::StrSplit(absl::StripSuffix(*text, "\n"), '\n')) {
     absl::Status status = json_parts::AddMerge(
-        merge, absl::StrCat(kMergesFile, " line ", line), index, &options);
+        absl::StripSuffix(merge, "\r"),
+        absl::StrCat(kMergesFile, " line ", ++line), index, &options);
     if (!status.ok()) return status;
   }
   out->model = std::move(options);
-  return absl::OkStatus();
-}
-
-// A token that tokenizer_config.json may rename.
-struct Named {
-  const char* key;
-  const char* fallback;
-  bool needed;
-};
-
-// Appends those of `tokens` that the vocabulary has to out->added_tokens, and
-// to *ids their ids; -1 for one that it lacks.
-absl::Status ReadTokens(const JsonFields& config,
-                        absl::Span<const Named> tokens, TokenizerSpec* out,
-                        std::vector<int32_t>* ids) {
-  for (const Named& named : tokens) {
-    absl::StatusOr<AddedToken> token =
-        tokenizer_config::SpecialToken(config, named.key, named.fallback);
-    if (!token.ok()) return token.status();
-    const auto found = std::find(out->vocabulary.begin(), out->vocabulary.end(),
-                                 token->content);
-    if (found == out->vocabulary.end()) {
-      if (named.needed) {
-        return absl::DataLossError(absl::StrCat(
-            kVocabFile, " lacks the ", named.key, " ", Quote(token->content)));
-      }
-      ids->push_back(-1);
-      continue;
-    }
-    token->id = static_cast<int32_t>(found - out->vocabulary.begin());
-    ids->push_back(token->id);
-    const bool twice = std::any_of(
-        out->added_tokens.begin(), out->added_tokens.end(),
-        [&](const AddedToken& x) { return x.content == token->content; });
-    if (!twice) out->added_tokens.push_back(*std::move(token));
-  }
   return absl::OkStatus();
 }
 
@@ -87,15 +49,15 @@ absl::Status ReadRoberta(const JsonFields& config, TokenizerSpec* out) {
   const absl::StatusOr<bool> trim = config.Bool("trim_offsets", true);
   if (!trim.ok()) return trim.status();
   out->post_processor.trim_offsets = *trim;
-  constexpr Named kTokens[] = {
+  constexpr NamedToken kTokens[] = {
       {"cls_token", "<s>", true},     {"sep_token", "</s>", true},
       {"bos_token", "<s>", false},    {"eos_token", "</s>", false},
       {"unk_token", "<unk>", false},  {"pad_token", "<pad>", false},
       {"mask_token", "<mask>", false}};
-  std::vector<int32_t> ids;
-  absl::Status status = ReadTokens(config, kTokens, out, &ids);
-  if (!status.ok()) return status;
-  out->post_processor.pieces = Template::Roberta(ids[0], ids[1]);
+  const absl::StatusOr<std::vector<int32_t>> ids =
+      AddNamedTokens(config, kTokens, kVocabFile, out);
+  if (!ids.ok()) return ids.status();
+  out->post_processor.pieces = Template::Roberta((*ids)[0], (*ids)[1]);
   return absl::OkStatus();
 }
 
@@ -110,12 +72,11 @@ absl::Status ReadGpt2(const JsonFields& config, TokenizerSpec* out) {
           " is not supported; save the tokenizer as tokenizer.json"));
     }
   }
-  constexpr Named kTokens[] = {{"unk_token", kGpt2End, false},
-                               {"bos_token", kGpt2End, false},
-                               {"eos_token", kGpt2End, false},
-                               {"pad_token", kGpt2End, false}};
-  std::vector<int32_t> ids;
-  return ReadTokens(config, kTokens, out, &ids);
+  constexpr NamedToken kTokens[] = {{"unk_token", kGpt2End, false},
+                                    {"bos_token", kGpt2End, false},
+                                    {"eos_token", kGpt2End, false},
+                                    {"pad_token", kGpt2End, false}};
+  return AddNamedTokens(config, kTokens, kVocabFile, out).status();
 }
 
 // Without a class in the configuration, the vocabulary tells: RoBERTa's has
@@ -127,7 +88,7 @@ bool IsGpt2(const std::string& name,
          !absl::c_linear_search(vocabulary, "<s>");
 }
 
-absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
+absl::Status ReadConfig(const Folder& folder, const JsonFields& config,
                         TokenizerSpec* out) {
   const absl::StatusOr<tokenizer_config::ClassName> read =
       tokenizer_config::ReadClass(folder, config);
@@ -145,8 +106,7 @@ absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
 
 }  // namespace
 
-absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
-    const std::string& folder) {
+absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(const Folder& folder) {
   TokenizerSpec spec;
   JsonLimits limits;
   limits.max_bytes = TokenizerSpec::kMaxFileBytes;

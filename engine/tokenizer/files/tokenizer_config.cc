@@ -10,29 +10,26 @@
 
 namespace encoderd::tokenizer_config {
 
-absl::StatusOr<Json> Read(const std::string& folder) {
+absl::StatusOr<Json> Read(const Folder& folder) {
   return ReadOptionalJsonObject(folder, kFile);
 }
 
-absl::StatusOr<ClassName> ReadClass(const std::string& folder,
+absl::StatusOr<ClassName> ReadClass(const Folder& folder,
                                     const JsonFields& config) {
   constexpr char kKey[] = "tokenizer_class";
   constexpr char kModelFile[] = "config.json";
   ClassName out;
-  absl::StatusOr<std::string> text = config.String(kKey, "");
-  if (!text.ok()) return text.status();
-  out.name = *std::move(text);
+  absl::Status status;
+  Take(config.String(kKey, ""), &out.name, &status);
+  if (!status.ok()) return status;
   if (!out.name.empty()) return out;
   const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kModelFile);
   if (!json.ok()) return json.status();
   const JsonFields model(*json, kModelFile);
-  text = model.String(kKey, "");
-  if (!text.ok()) return text.status();
   out.file = kModelFile;
-  out.name = *std::move(text);
-  text = model.String("model_type", "");
-  if (!text.ok()) return text.status();
-  out.model_type = *std::move(text);
+  Take(model.String(kKey, ""), &out.name, &status);
+  Take(model.String("model_type", ""), &out.model_type, &status);
+  if (!status.ok()) return status;
   return out;
 }
 
@@ -59,23 +56,19 @@ absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name,
         name, " is ", ShowJson(json), "; expected a string or an object"));
   }
   const JsonFields fields(json, name);
-  absl::StatusOr<std::string> content = fields.String("content");
-  if (!content.ok()) return content.status();
-  token.content = *std::move(content);
-  const absl::StatusOr<bool> is_special = fields.Bool("special", special);
-  if (!is_special.ok()) return is_special.status();
-  token.special = special || *is_special;
+  absl::Status status;
+  Take(fields.String("content"), &token.content, &status);
+  Take(fields.Bool("special", special), &token.special, &status);
+  token.special = special || token.special;
   token.normalized = !token.special;
   const std::pair<const char*, bool*> flags[] = {
       {"single_word", &token.single_word},
       {"lstrip", &token.lstrip},
       {"rstrip", &token.rstrip},
       {"normalized", &token.normalized}};
-  for (const auto& [key, flag] : flags) {
-    const absl::StatusOr<bool> read = fields.Bool(key, *flag);
-    if (!read.ok()) return read.status();
-    *flag = *read;
-  }
+  for (const auto& [key, flag] : flags)
+    Take(fields.Bool(key, *flag), flag, &status);
+  if (!status.ok()) return status;
   return token;
 }
 

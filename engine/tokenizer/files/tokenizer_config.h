@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/added_tokens.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -19,7 +20,7 @@ namespace encoderd::tokenizer_config {
 inline constexpr char kFile[] = "tokenizer_config.json";
 
 // The file's object; an empty one where there is no file.
-absl::StatusOr<Json> Read(const std::string& folder);
+absl::StatusOr<Json> Read(const Folder& folder);
 
 // "tokenizer_class", and the file that names it: this one or, if it does not,
 // config.json, as in transformers. An empty name where neither does.
@@ -28,7 +29,7 @@ struct ClassName {
   std::string name;
   std::string model_type;  // of config.json, where that file was asked
 };
-absl::StatusOr<ClassName> ReadClass(const std::string& folder,
+absl::StatusOr<ClassName> ReadClass(const Folder& folder,
                                     const JsonFields& config);
 
 // UNIMPLEMENTED unless the class is one of `classes` or not named.

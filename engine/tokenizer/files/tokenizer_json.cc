@@ -33,36 +33,35 @@ absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
     const Json& entry = (*json)[i];
     if (!entry.is_object()) return Bad(where, "an object");
     const JsonFields fields(entry, absl::StrCat(kFile, ": ", where));
-    absl::StatusOr<std::string> content = fields.String("content");
-    if (!content.ok()) return content.status();
-    const absl::StatusOr<int64_t> id = fields.Int("id", 0, kMaxId);
-    if (!id.ok()) return id.status();
-    const auto entry_id = vocab.find(*content);
+    AddedToken token;
+    absl::Status status;
+    Take(fields.String("content"), &token.content, &status);
+    Take(fields.Int("id", 0, kMaxId), &token.id, &status);
+    if (!status.ok()) return status;
+    const auto entry_id = vocab.find(token.content);
     int64_t expected;
     if (entry_id != vocab.end()) {
       expected = entry_id->second;
     } else {
-      const auto [known, is_new] = further.try_emplace(*content, next);
+      const auto [known, is_new] = further.try_emplace(token.content, next);
       if (is_new) ++next;
       expected = known->second;
     }
     // An entry that the vocabulary has twice may go by either id.
     const bool is_same_entry =
-        *id < static_cast<int64_t>(out->vocabulary.size()) &&
-        out->vocabulary[*id] == *content;
-    if (*id != expected && !is_same_entry) {
-      return Bad(absl::StrCat(where, ".id = ", *id),
+        token.id < static_cast<int64_t>(out->vocabulary.size()) &&
+        out->vocabulary[token.id] == token.content;
+    if (token.id != expected && !is_same_entry) {
+      return Bad(absl::StrCat(where, ".id = ", token.id),
                  absl::StrCat(expected,
                               ", the token's own entry or the next free id"));
     }
-    AddedToken token;
-    token.content = *std::move(content);
     token.id = static_cast<int32_t>(expected);
-    absl::Status status = ReadBool(fields, "single_word", &token.single_word);
-    if (status.ok()) status = ReadBool(fields, "lstrip", &token.lstrip);
-    if (status.ok()) status = ReadBool(fields, "rstrip", &token.rstrip);
-    if (status.ok()) status = ReadBool(fields, "normalized", &token.normalized);
-    if (status.ok()) status = ReadBool(fields, "special", &token.special);
+    Take(fields.Bool("single_word"), &token.single_word, &status);
+    Take(fields.Bool("lstrip"), &token.lstrip, &status);
+    Take(fields.Bool("rstrip"), &token.rstrip, &status);
+    Take(fields.Bool("normalized"), &token.normalized, &status);
+    Take(fields.Bool("special"), &token.special, &status);
     if (!status.ok()) return status;
     out->added_tokens.push_back(std::move(token));
   }
@@ -105,7 +104,7 @@ void NoteLeftOver(absl::string_view key, TokenizerRemarks* remarks) {
 }  // namespace
 }  // namespace json_parts
 
-absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
+absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const Folder& folder) {
   using namespace json_parts;  // NOLINT(google-build-using-namespace)
   JsonLimits limits;
   limits.max_bytes = TokenizerSpec::kMaxFileBytes;
@@ -119,14 +118,11 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
     status = ReadPreTokenizer(fields.Find("pre_tokenizer"), &spec);
   }
   if (status.ok()) status = CheckTogether(spec);
-  if (status.ok()) {
-    status = ReadAddedTokens(fields.Find("added_tokens"), &spec);
-  }
+  if (status.ok()) status = ReadAddedTokens(fields.Find("added_tokens"), &spec);
   if (!status.ok()) return status;
-  absl::StatusOr<PostProcessor> post_processor =
-      ReadPostProcessor(fields.Find("post_processor"));
-  if (!post_processor.ok()) return post_processor.status();
-  spec.post_processor = *std::move(post_processor);
+  Take(ReadPostProcessor(fields.Find("post_processor")), &spec.post_processor,
+       &status);
+  if (!status.ok()) return status;
   const Json* const truncation = fields.Find("truncation");
   if (truncation != nullptr && truncation->is_object() &&
       truncation->value("direction", Json()) == "Left") {

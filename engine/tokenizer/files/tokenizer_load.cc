@@ -22,10 +22,11 @@
 namespace encoderd {
 namespace {
 
-absl::Status NoTokenizer(const std::string& folder) {
-  std::string start = absl::StrCat(
-      "no tokenizer in the folder ", Quote(absl::StripSuffix(folder, "/")),
-      ": neither tokenizer.json, nor vocab.txt, nor merges.txt");
+absl::Status NoTokenizer(const Folder& folder) {
+  std::string start =
+      absl::StrCat("no tokenizer in the folder ",
+                   Quote(absl::StripSuffix(folder.Full(), "/")),
+                   ": neither tokenizer.json, nor vocab.txt, nor merges.txt");
   for (const char* name :
        {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"}) {
     if (FileExists(folder, name).value_or(false)) {
@@ -39,8 +40,8 @@ absl::Status NoTokenizer(const std::string& folder) {
       "AutoTokenizer.from_pretrained('MODEL').save_pretrained('FOLDER')\""));
 }
 
-absl::StatusOr<TokenizerSpec> ReadSpec(const std::string& folder) {
-  using Read = absl::StatusOr<TokenizerSpec> (*)(const std::string& folder);
+absl::StatusOr<TokenizerSpec> ReadSpec(const Folder& folder) {
+  using Read = absl::StatusOr<TokenizerSpec> (*)(const Folder& folder);
   constexpr std::pair<const char*, Read> kFiles[] = {
       {"tokenizer.json", &ReadTokenizerJson},
       {"merges.txt", &ReadVocabularyAndMerges},
@@ -101,7 +102,7 @@ absl::Status SegmentsNotSupported(absl::string_view why) {
 }
 
 // transformers gives a model no segments that model_input_names leaves out.
-absl::Status SettleSegments(const std::string& folder, bool refuse,
+absl::Status SettleSegments(const Folder& folder, bool refuse,
                             TokenizerSpec* spec) {
   constexpr char kNames[] = "model_input_names";
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
@@ -156,7 +157,8 @@ void DropTokensFrom(int32_t rows, TokenizerSpec* spec) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Load(
-    const std::string& folder, const TokenizerOptions& options) {
+    const std::string& model_folder, const TokenizerOptions& options) {
+  const Folder folder(model_folder, options.subfolder);
   absl::StatusOr<TokenizerSpec> spec = ReadSpec(folder);
   if (!spec.ok()) return spec.status();
   const absl::Status status =

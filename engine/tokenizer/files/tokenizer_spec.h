@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/io/file.h"
 #include "engine/tokenizer/added_tokens.h"
 #include "engine/tokenizer/bpe/byte_pair.h"
 #include "engine/tokenizer/normalizer.h"
@@ -45,16 +46,15 @@ struct TokenizerSpec {
 std::string RulesText(const TokenizerSpec& spec);
 
 // tokenizer.json. NOT_FOUND without the file.
-absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder);
+absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const Folder& folder);
 
 // vocab.json, merges.txt and, if there is one, tokenizer_config.json: RoBERTa's
 // or GPT-2's older files. NOT_FOUND without one of the two.
-absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
-    const std::string& folder);
+absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(const Folder& folder);
 
 // vocab.txt (one entry a line) and, if there is one, tokenizer_config.json.
 // NOT_FOUND without vocab.txt.
-absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder);
+absl::StatusOr<TokenizerSpec> ReadVocabulary(const Folder& folder);
 
 }  // namespace encoderd
 

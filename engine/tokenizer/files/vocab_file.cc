@@ -1,10 +1,12 @@
 // Reads vocab.txt, one entry per line, id by line number, and the settings of
 // tokenizer_config.json.
-#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/config_tokens.h"
@@ -22,8 +24,7 @@ constexpr absl::string_view kClasses[] = {
     "DistilBertTokenizerFast", "ElectraTokenizer",   "ElectraTokenizerFast",
     "PreTrainedTokenizerFast", "PreTrainedTokenizer"};
 
-absl::Status CheckSupported(const std::string& folder,
-                            const JsonFields& config) {
+absl::Status CheckSupported(const Folder& folder, const JsonFields& config) {
   const absl::StatusOr<tokenizer_config::ClassName> read =
       tokenizer_config::ReadClass(folder, config);
   if (!read.ok()) return read.status();
@@ -57,66 +58,49 @@ absl::Status CheckSupported(const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::Status ReadLines(const std::string& folder, TokenizerSpec* out) {
-  absl::StatusOr<std::string> text =
+absl::Status ReadLines(const Folder& folder, TokenizerSpec* out) {
+  const absl::StatusOr<std::string> text =
       ReadWholeFile(folder, kVocabFile, TokenizerSpec::kMaxFileBytes);
   if (!text.ok()) return text.status();
-  if (text->back() != '\n') text->push_back('\n');
-  for (size_t begin = 0; begin < text->size();) {
-    const size_t line_end = text->find('\n', begin);
-    size_t end = line_end;
-    if (end > begin && (*text)[end - 1] == '\r') --end;
-    out->vocabulary.push_back(text->substr(begin, end - begin));
-    begin = line_end + 1;
+  for (const absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(*text, "\n"), '\n')) {
+    out->vocabulary.emplace_back(absl::StripSuffix(line, "\r"));
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
+absl::Status ReadConfig(const Folder& folder, const JsonFields& config,
                         TokenizerSpec* out) {
   absl::Status status = CheckSupported(folder, config);
   if (!status.ok()) return status;
-  const absl::StatusOr<bool> lower = config.Bool("do_lower_case", true);
-  if (!lower.ok()) return lower.status();
-  const absl::StatusOr<bool> strip = config.Bool("strip_accents", *lower);
-  if (!strip.ok()) return strip.status();
-  const absl::StatusOr<bool> cjk = config.Bool("tokenize_chinese_chars", true);
-  if (!cjk.ok()) return cjk.status();
-  out->normalizer = {BertNormalizerOptions{true, *cjk, *strip, *lower}};
+  BertNormalizerOptions bert;
+  Take(config.Bool("do_lower_case", true), &bert.lowercase, &status);
+  Take(config.Bool("strip_accents", bert.lowercase), &bert.strip_accents,
+       &status);
+  Take(config.Bool("tokenize_chinese_chars", true), &bert.handle_chinese_chars,
+       &status);
+  if (!status.ok()) return status;
+  out->normalizer = {bert};
   out->pre_tokenizer = {BertSplit{}};
 
+  constexpr NamedToken kTokens[] = {{"unk_token", "[UNK]", true},
+                                    {"cls_token", "[CLS]", true},
+                                    {"sep_token", "[SEP]", true},
+                                    {"pad_token", "[PAD]", false},
+                                    {"mask_token", "[MASK]", false}};
+  const absl::StatusOr<std::vector<int32_t>> ids =
+      AddNamedTokens(config, kTokens, kVocabFile, out);
+  if (!ids.ok()) return ids.status();
   WordPieceOptions word_piece;
-  int32_t cls = -1, sep = -1;
-  for (const std::string name : {"unk", "cls", "sep", "pad", "mask"}) {
-    std::string fallback = name;
-    for (char& c : fallback) c = static_cast<char>(c - 'a' + 'A');
-    absl::StatusOr<AddedToken> token = tokenizer_config::SpecialToken(
-        config, absl::StrCat(name, "_token"), absl::StrCat("[", fallback, "]"));
-    if (!token.ok()) return token.status();
-    const auto found = std::find(out->vocabulary.begin(), out->vocabulary.end(),
-                                 token->content);
-    token->id = static_cast<int32_t>(found - out->vocabulary.begin());
-    const bool known = found != out->vocabulary.end();
-    if (!known && name != "pad" && name != "mask") {
-      return absl::DataLossError(absl::StrCat(
-          kVocabFile, " lacks the ", name, "_token ", Quote(token->content)));
-    }
-    if (name == "unk") word_piece.unk_token = token->content;
-    if (name == "cls") cls = token->id;
-    if (name == "sep") sep = token->id;
-    const bool twice = std::any_of(
-        out->added_tokens.begin(), out->added_tokens.end(),
-        [&](const AddedToken& x) { return x.content == token->content; });
-    if (known && !twice) out->added_tokens.push_back(*std::move(token));
-  }
+  word_piece.unk_token = out->vocabulary[(*ids)[0]];
   out->model = std::move(word_piece);
-  out->post_processor.pieces = Template::Bert(cls, sep);
+  out->post_processor.pieces = Template::Bert((*ids)[1], (*ids)[2]);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder) {
+absl::StatusOr<TokenizerSpec> ReadVocabulary(const Folder& folder) {
   TokenizerSpec spec;
   absl::Status status = ReadLines(folder, &spec);
   if (!status.ok()) return status;

@@ -22,15 +22,6 @@ bool IsChild(uint32_t unit, uint8_t byte) {
   return (unit & (kValueBit | 0xFF)) == byte;
 }
 
-template <typename Visit>
-void ForEach(absl::string_view text, const Visit& visit) {
-  int length = 0;
-  for (size_t at = 0; at < text.size(); at += length) {
-    visit(utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at,
-                       &length));
-  }
-}
-
 // `by` takes the place of `text`: characters one by one, then what is more or
 // less.
 void Replace(absl::string_view text, absl::string_view by, TextChange* change) {
@@ -39,9 +30,11 @@ void Replace(absl::string_view text, absl::string_view by, TextChange* change) {
     return;
   }
   int32_t old_chars = 0;
-  ForEach(text, [&old_chars](char32_t) { ++old_chars; });
+  utf8::ForEach(text, [&](char32_t, int32_t, int32_t) { ++old_chars; });
   int32_t chars = 0;
-  ForEach(by, [&](char32_t c) { change->Put(c, chars++ < old_chars ? 0 : 1); });
+  utf8::ForEach(by, [&](char32_t c, int32_t, int32_t) {
+    change->Put(c, chars++ < old_chars ? 0 : 1);
+  });
   if (chars < old_chars) change->AddToLast(chars - old_chars);
 }
 

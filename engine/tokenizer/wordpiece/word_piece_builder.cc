@@ -28,26 +28,6 @@ class WordPieceBuilder {
   absl::Status Build();
 
  private:
-  // Entries sorted_[first..last) share their first `depth` bytes (after the
-  // prefix, for continuations) and lead to `state`.
-  struct Node {
-    int32_t state;
-    int32_t first;
-    int32_t last;
-    int32_t depth;
-    bool continuing;
-  };
-  struct Child {
-    uint8_t byte;
-    int32_t first;
-    int32_t last;
-  };
-
-  absl::string_view Rest(int32_t sorted_index, bool continuing) const {
-    absl::string_view entry = out_.vocabulary_[out_.sorted_[sorted_index]];
-    if (continuing) entry.remove_prefix(out_.options_.continuing_prefix.size());
-    return entry;
-  }
   absl::Status SetFailure(int32_t state, int32_t parent, uint8_t byte);
   void Append(int32_t state, std::vector<int32_t>* ids) const;
 
@@ -123,47 +103,21 @@ absl::Status WordPieceBuilder::Build() {
                              0, prefix.size(), prefix) == 0) {
     ++last;
   }
-  // The entry that is the prefix alone continues no word.
-  if (first < last && Rest(first, true).empty()) ++first;
   out_.first_root_ = places_.TakeRoot();
   out_.next_root_ = places_.TakeRoot();
 
-  std::vector<Node> nodes = {{out_.first_root_, 0, count, 0, false},
-                             {out_.next_root_, first, last, 0, true}};
-  std::vector<Child> children;
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const Node node = nodes[i];
-    int32_t at = node.first;
-    // Sorted: an entry that ends here comes first.
-    if (at < node.last &&
-        static_cast<int32_t>(Rest(at, node.continuing).size()) == node.depth) {
-      ++at;
-    }
-    children.clear();
-    for (; at < node.last; ++at) {
-      const auto byte =
-          static_cast<uint8_t>(Rest(at, node.continuing)[node.depth]);
-      if (children.empty() || children.back().byte != byte) {
-        children.push_back({byte, at, at});
-      }
-      children.back().last = at + 1;
-    }
-    if (children.empty()) continue;
-    bytes.clear();
-    for (const Child& child : children) bytes.push_back(child.byte);
-    const int32_t base = places_.PlaceChildren(node.state, bytes);
-    for (const Child& child : children) {
-      nodes.push_back({base ^ child.byte, child.first, child.last,
-                       node.depth + 1, node.continuing});
-    }
-  }
+  // An entry that is the prefix alone ends at the second root, and so continues
+  // no word.
+  const std::vector<DoubleArray::Node> nodes =
+      places_.PlaceTries(out_.vocabulary_, out_.sorted_,
+                         {{out_.first_root_, 0, count, 0},
+                          {out_.next_root_, first, last, prefix.size()}});
   out_.states_ = places_.TakeStates();
   out_.failures_.resize(out_.states_.size());
-  for (const Node& node : nodes) {
-    if (node.depth == 0) continue;
-    const absl::string_view entry = Rest(node.first, node.continuing);
-    if (static_cast<int32_t>(entry.size()) == node.depth) {
+  for (size_t i = 2; i < nodes.size(); ++i) {  // after the roots
+    const DoubleArray::Node& node = nodes[i];
+    const std::string& entry = out_.vocabulary_[out_.sorted_[node.first]];
+    if (entry.size() == node.depth) {
       out_.failures_[node.state] = {out_.next_root_, ~out_.sorted_[node.first]};
       continue;
     }

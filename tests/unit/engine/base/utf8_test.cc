@@ -1,12 +1,17 @@
 #include "engine/base/utf8.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace encoderd {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FieldsAre;
 
 TEST(Utf8Test, EveryCodePointGoesThereAndBack) {
   for (char32_t c = 0; c < 0x110000; ++c) {
@@ -45,6 +50,29 @@ TEST(Utf8Test, NamesTheFirstByteThatIsWrong) {
                 static_cast<int64_t>(before));
     }
   }
+}
+
+TEST(Utf8Test, VisitsEachCodePointWithItsBytes) {
+  struct Visited {
+    char32_t c;
+    int32_t begin, end;
+  };
+  std::vector<Visited> visited;
+  const auto visit = [&](char32_t c, int32_t begin, int32_t end) {
+    visited.push_back({c, begin, end});
+  };
+  const std::string text = "a\u00e9\u4e2d\U0001f600";
+  utf8::ForEach(text, visit);
+  EXPECT_THAT(visited,
+              ElementsAre(FieldsAre(U'a', 0, 1), FieldsAre(0xe9, 1, 3),
+                          FieldsAre(0x4e2d, 3, 6), FieldsAre(0x1f600, 6, 10)));
+  visited.clear();
+  utf8::ForEach(text, 1, 6, visit);
+  EXPECT_THAT(visited,
+              ElementsAre(FieldsAre(0xe9, 1, 3), FieldsAre(0x4e2d, 3, 6)));
+  utf8::ForEach("", visit);
+  utf8::ForEach(text, 6, 6, visit);
+  EXPECT_EQ(visited.size(), 2u);
 }
 
 TEST(Utf8Test, GoesBackByWholeCodePoints) {

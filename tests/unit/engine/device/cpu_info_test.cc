@@ -1,8 +1,11 @@
 // The CPU's name and its cores, from folders that look like a machine's.
 #include "engine/device/cpu/cpu_info.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -99,6 +102,33 @@ TEST_F(CpuInfoTest, CoresOfTwoClustersAllCount) {
 TEST_F(CpuInfoTest, WithoutATopologyEveryCpuIsACore) {
   EXPECT_EQ(PhysicalCores({0, 1, 5}, machine_.path()), 3);
   EXPECT_EQ(PhysicalCores({}, machine_.path()), 0);
+}
+
+TEST(AllowedCpusTest, FindsThoseBeyondTheBitsOfOneMask) {
+  const auto get = [](pid_t, size_t bytes, cpu_set_t* mask) {
+    if (8 * bytes < 5000) {
+      errno = EINVAL;
+      return -1;
+    }
+    CPU_ZERO_S(bytes, mask);
+    for (const int cpu : {0, 1023, 1024, 4999}) CPU_SET_S(cpu, bytes, mask);
+    return 0;
+  };
+  EXPECT_THAT(AllowedCpus(get), testing::ElementsAre(0, 1023, 1024, 4999));
+}
+
+TEST(AllowedCpusTest, AreNoneWhereTheSystemDoesNotSay) {
+  for (const int error : {EINVAL, EPERM}) {
+    EXPECT_THAT(AllowedCpus([&](pid_t, size_t, cpu_set_t*) {
+                  errno = error;
+                  return -1;
+                }),
+                testing::IsEmpty());
+  }
+}
+
+TEST(AllowedCpusTest, ThisMachineHasSome) {
+  EXPECT_THAT(AllowedCpus(), testing::Not(testing::IsEmpty()));
 }
 
 TEST_F(CpuInfoTest, ThisMachineHasANameAndACore) {

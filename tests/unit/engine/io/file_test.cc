@@ -118,6 +118,46 @@ TEST(FileTest, FollowsALinkThatStaysInside) {
   EXPECT_THAT(File::Open(folder.path(), "link", 100), IsOk());
 }
 
+TEST(FileTest, LinksOfASubfolderMayLeadToAnyPlaceInTheFolder) {
+  const TempFolder folder;
+  folder.Write("model/a", "a");
+  folder.Write("model/sub/own", "own");
+  folder.Write("model-too/b", "b");
+  folder.Write("secret", "s");
+  const Folder sub(folder.Path("model"), "sub");
+  std::filesystem::create_symlink("../a", sub.Full() + "/up");
+  std::filesystem::create_symlink("../../secret", sub.Full() + "/out");
+  std::filesystem::create_symlink("../../model-too", sub.Full() + "/folder");
+  EXPECT_EQ(ReadWholeFile(sub, "own", 100).value(), "own");
+  EXPECT_EQ(ReadWholeFile(sub, "up", 100).value(), "a");
+  EXPECT_TRUE(FileExists(sub, "up").value());
+  EXPECT_FALSE(FileExists(sub, "a").value());
+  for (const char* name : {"out", "folder/b"}) {
+    EXPECT_THAT(File::Open(sub, name, 100),
+                IsError(kDataLoss, "leads out of its folder"))
+        << name;
+  }
+  // Opened by itself, the subfolder is the limit.
+  EXPECT_THAT(File::Open(sub.Full(), "up", 100),
+              IsError(kDataLoss, "leads out of its folder"));
+}
+
+TEST(FileTest, RefusesASubfolderThatLeadsOut) {
+  const TempFolder folder;
+  folder.Write("model/a", "a");
+  folder.Write("other/b", "b");
+  const std::string model = folder.Path("model");
+  std::filesystem::create_symlink("../other", model + "/link");
+  EXPECT_THAT(File::Open({model, "link"}, "b", 100),
+              IsError(kDataLoss, "leads out of its folder"));
+  for (const std::string& sub : {std::string("../other"), folder.Path("other"),
+                                 std::string("x/../../other")}) {
+    EXPECT_THAT(File::Open({model, sub}, "b", 100),
+                IsError(kDataLoss, "not a name inside its folder"))
+        << sub;
+  }
+}
+
 TEST(FileTest, OpensAModelInTheLayoutOfTheHuggingFaceCache) {
   const TempFolder folder;
   folder.Write("models--X/blobs/123", "weights");
@@ -136,6 +176,9 @@ TEST(FileTest, OpensAModelInTheLayoutOfTheHuggingFaceCache) {
   std::filesystem::create_symlink("../../../blobs/123", inner + "/model");
   std::filesystem::create_symlink("../../../refs/main", inner + "/out");
   EXPECT_THAT(File::Open(snapshot, "0_Transformer/model", 100), IsOk());
+  EXPECT_THAT(File::Open({snapshot, "0_Transformer"}, "model", 100), IsOk());
+  EXPECT_THAT(File::Open({snapshot, "0_Transformer"}, "out", 100),
+              IsError(kDataLoss, "leads out of its folder"));
   EXPECT_THAT(File::Open(inner, "model", 100), IsOk());
   EXPECT_THAT(File::Open(inner, "out", 100),
               IsError(kDataLoss, "leads out of its folder"));

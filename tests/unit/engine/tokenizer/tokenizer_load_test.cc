@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -77,6 +78,24 @@ TEST(TokenizerLoadTest, ReadsTokenizerJson) {
   ASSERT_EQ((*tokenizer)->remarks().notes.size(), 1u);
   EXPECT_NE((*tokenizer)->remarks().notes[0].find("truncation"),
             std::string::npos);
+}
+
+TEST(TokenizerLoadTest, ReadsASubfolderWhoseLinksLeadToItsModelFolder) {
+  const TempFolder folder;
+  folder.Write("model/tokenizer.json", GoodJson().dump());
+  folder.Write("tokenizer.json", GoodJson().dump());
+  const std::string sub = folder.Path("model/0_Transformer");
+  const auto load = [&](const char* target) {
+    std::filesystem::remove_all(sub);
+    std::filesystem::create_directory(sub);
+    std::filesystem::create_symlink(target, sub + "/tokenizer.json");
+    return Tokenizer::Load(folder.Path("model"),
+                           {.subfolder = "0_Transformer"});
+  };
+  EXPECT_THAT(load("../tokenizer.json"), IsOk());
+  EXPECT_THAT(load("../../tokenizer.json"),
+              IsError(absl::StatusCode::kDataLoss,
+                      "file 'tokenizer.json' leads out of its folder"));
 }
 
 TEST(TokenizerLoadTest, KnowsWhichTokensStandForNoText) {

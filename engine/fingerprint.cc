@@ -49,6 +49,10 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
   const TokenizerScratchPtr scratch = tokenizer.NewScratch();
   const absl::Status status =
       tokenizer.Encode(kProbe, {}, scratch.get(), &probe);
+  if (absl::IsInvalidArgument(status)) {  // a normalizer that grows it
+    return absl::DataLossError(
+        absl::StrCat("the tokenizer rejects a short text: ", status.message()));
+  }
   if (!status.ok()) return status;
   std::string words;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {

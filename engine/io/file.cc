@@ -61,6 +61,14 @@ absl::Status Refused(absl::string_view name, absl::string_view why) {
   return absl::DataLossError(absl::StrCat("file ", Quote(name), " ", why));
 }
 
+absl::Status CheckName(const Folder& folder, absl::string_view name) {
+  if (IsPlainRelativeName(name) &&
+      (folder.subfolder.empty() || IsPlainRelativeName(folder.subfolder))) {
+    return absl::OkStatus();
+  }
+  return Refused(name, "is not a name inside its folder");
+}
+
 absl::Status OpenFailed(const Folder& folder, absl::string_view name,
                         int error) {
   if (error == EACCES) {
@@ -100,10 +108,8 @@ absl::StatusOr<bool> IsLfsPointer(const File& file) {
 
 absl::StatusOr<std::string> ResolveInside(const Folder& folder,
                                           absl::string_view name) {
-  if (!IsPlainRelativeName(name) ||
-      (!folder.subfolder.empty() && !IsPlainRelativeName(folder.subfolder))) {
-    return Refused(name, "is not a name inside its folder");
-  }
+  const absl::Status named = CheckName(folder, name);
+  if (!named.ok()) return named;
   const std::optional<std::string> real_folder = RealPath(folder.path);
   if (!real_folder.has_value()) {
     return FolderError(folder.path, errno);
@@ -214,6 +220,8 @@ absl::StatusOr<std::string> ReadWholeFile(const Folder& folder,
 }
 
 absl::StatusOr<bool> FileExists(const Folder& folder, absl::string_view name) {
+  const absl::Status named = CheckName(folder, name);
+  if (!named.ok()) return named;
   struct stat info;
   if (::lstat(absl::StrCat(folder.Full(), "/", name).c_str(), &info) == 0)
     return true;

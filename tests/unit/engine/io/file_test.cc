@@ -90,8 +90,14 @@ TEST(FileTest, RefusesNamesThatLeadOut) {
     EXPECT_THAT(File::Open(in, name, 100),
                 IsError(kDataLoss, "not a name inside its folder"))
         << name;
+    EXPECT_THAT(FileExists(in, name),
+                IsError(kDataLoss, "not a name inside its folder"))
+        << name;
   }
-  EXPECT_THAT(File::Open(in, absl::string_view("a\0b", 3), 100),
+  const absl::string_view cut("a\0b", 3);
+  EXPECT_THAT(File::Open(in, cut, 100),
+              IsError(kDataLoss, "not a name inside its folder"));
+  EXPECT_THAT(FileExists(in, cut),
               IsError(kDataLoss, "not a name inside its folder"));
 }
 

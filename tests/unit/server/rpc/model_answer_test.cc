@@ -28,8 +28,8 @@ class GivenModel final : public Model {
 
  private:
   const ModelInfo info_;
-  const FakeTokenizer tokenizer_;
-  const HostMatrix rows_;
+  FakeTokenizer tokenizer_;
+  HostMatrix rows_;
 };
 
 v1::Model Described(const ModelInfo& info) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/steady_time.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
@@ -38,6 +39,24 @@ TEST(EmbedTest, GivesOneVectorForEachInputInOrder) {
   EXPECT_EQ(response.embeddings(2).token_count(), 7);
   EXPECT_FALSE(response.embeddings(2).truncated());
   EXPECT_EQ(response.usage().tokens(), 5 + 5 + 7);
+}
+
+TEST(EmbedTest, SaysHowLongItWaitedAndWasComputed) {
+  FakeModelOptions fake;
+  fake.batch_time = absl::Milliseconds(20);
+  TestServer server(fake);
+  v1::EmbedResponse response;
+  const absl::Time begin = SteadyNow();
+  ASSERT_TRUE(server.Embed(TextRequest({"one"}), &response).ok());
+  const absl::Duration all = SteadyNow() - begin;
+  const v1::Usage& usage = response.usage();
+  EXPECT_GE(usage.compute_ms(), 20);
+  EXPECT_LE(usage.tokenize_ms() + usage.queue_ms() + usage.compute_ms(),
+            absl::ToDoubleMilliseconds(all));
+  EXPECT_EQ(TestServer::Sample(server.MetricsText(),
+                               "encoderd_stage_duration_seconds_count"
+                               "{stage=\"reply\"}"),
+            1);
 }
 
 TEST(EmbedTest, PacksTheSameBitsAsLittleEndianBytes) {
@@ -196,8 +215,11 @@ TEST(EncodeTest, GivesTheStatesOfTheLayerAskedFor) {
   TestServer server;
   v1::EncodeRequest request;
   request.add_inputs()->set_text("abc");
+  request.set_request_id("id-8");
   v1::EncodeResponse last, layer0;
   ASSERT_TRUE(server.Encode(request, &last).ok());
+  EXPECT_EQ(last.request_id(), "id-8");
+  EXPECT_EQ(last.usage().tokens(), 5u);
   request.set_layer(0);
   ASSERT_TRUE(server.Encode(request, &layer0).ok());
   ASSERT_EQ(layer0.states_size(), 1);

@@ -1,4 +1,5 @@
-// InspectPositions over gRPC; the fake model's rows are sinusoids.
+// InspectPositions over gRPC; the fake model's rows are sinusoids, or random
+// from one of them on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "encoderd/v1/encoder.grpc.pb.h"
+#include "engine/checkpoint/position_inspection.h"
 #include "engine/checkpoint/positions.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
@@ -17,13 +19,7 @@ namespace {
 
 class InspectTest : public ::testing::Test {
  protected:
-  explicit InspectTest(int32_t positions = 512) : server_(Fake(positions)) {}
-
-  static FakeModelOptions Fake(int32_t positions) {
-    FakeModelOptions options;
-    options.positions = positions;
-    return options;
-  }
+  explicit InspectTest(const FakeModelOptions& fake = {}) : server_(fake) {}
 
   grpc::Status Inspect(uint32_t first, uint32_t count, bool matrices = false) {
     grpc::ClientContext context;
@@ -122,6 +118,38 @@ TEST_F(InspectTest, KnowsTheModelsName) {
   EXPECT_EQ(error.reason, "MODEL_NOT_FOUND");
 }
 
+class HalfTrainedTest : public InspectTest {
+ protected:
+  HalfTrainedTest() : InspectTest(Fake()) {}
+
+ private:
+  static FakeModelOptions Fake() {
+    FakeModelOptions options;
+    options.hidden_size = 64;
+    options.random_from = 256;
+    return options;
+  }
+};
+
+TEST_F(HalfTrainedTest, TheVerdictIsThatOfTheRowsAskedFor) {
+  const struct {
+    uint32_t first, count;
+    v1::PositionVerdict verdict;
+  } kCases[] = {{0, 512, v1::POSITION_VERDICT_PARTLY_TRAINED},
+                {200, 300, v1::POSITION_VERDICT_PARTLY_TRAINED},
+                {0, 250, v1::POSITION_VERDICT_TRAINED},
+                {260, 200, v1::POSITION_VERDICT_LOOKS_RANDOM}};
+  for (const auto& test : kCases) {
+    ASSERT_TRUE(Inspect(test.first, test.count).ok());
+    EXPECT_EQ(response_.verdict(), test.verdict) << test.first;
+    const PositionInspection expected = InspectPositionRows(
+        server_.model().position_rows(), test.first, test.count);
+    EXPECT_EQ(response_.change_row(), expected.change_row) << test.first;
+    EXPECT_EQ(response_.change_row() > 0,
+              test.verdict == v1::POSITION_VERDICT_PARTLY_TRAINED);
+  }
+}
+
 TEST(InspectBoundsTest, AnAnswerAboveTheMessageLimitIsRefusedWithoutAField) {
   ServerConfig config = TestConfig();
   config.max_message_bytes = 64 << 10;
@@ -146,7 +174,14 @@ TEST(InspectBoundsTest, AnAnswerAboveTheMessageLimitIsRefusedWithoutAField) {
 
 class LongTableTest : public InspectTest {
  protected:
-  LongTableTest() : InspectTest(3000) {}
+  LongTableTest() : InspectTest(Fake()) {}
+
+ private:
+  static FakeModelOptions Fake() {
+    FakeModelOptions options;
+    options.positions = 3000;
+    return options;
+  }
 };
 
 TEST_F(LongTableTest, GivesAThousandAndTwentyFourRowsAtMost) {

@@ -1,5 +1,6 @@
 #include "tests/support/fake_model.h"
 
+#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -60,6 +61,15 @@ FakeModel::FakeModel(const FakeModelOptions& options)
                        .Rows(options.positions, options.hidden_size, nullptr)
                        .value()
                        .Widened();
+  if (options.random_from >= 0) {
+    std::mt19937 random(7);
+    for (size_t i = static_cast<size_t>(options.random_from) *
+                    static_cast<size_t>(options.hidden_size);
+         i < position_rows_.data.size(); ++i) {
+      position_rows_.data[i] =
+          static_cast<float>(static_cast<int32_t>(random() % 2001) - 1000);
+    }
+  }
 }
 
 absl::StatusOr<std::shared_ptr<FakeModel>> FakeModel::Load(

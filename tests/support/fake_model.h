@@ -36,6 +36,9 @@ struct FakeModelOptions {
   std::string prompt_name;  // of one more prompt, "x: "; empty: none
   int32_t poison = -1;      // a batch with this token fails; -1: none
   int32_t stuck = -1;       // a batch with this token never ends; -1: none
+  // From here on the position table is as if it had not been trained; -1: no
+  // row is.
+  int32_t random_from = -1;
 };
 
 // Has the prompts "query" ("q: ") and "passage" ("p: "), mean pooling,
@@ -50,7 +53,7 @@ class FakeModel final : public Model {
 
   const ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return tokenizer_; }
-  // Sinusoids.
+  // Sinusoids, up to random_from.
   const HostMatrix& position_rows() const override { return position_rows_; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const override;

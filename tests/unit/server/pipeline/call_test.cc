@@ -82,6 +82,37 @@ TEST_F(CallTest, TheFirstMarkIsTheAnswer) {
   EXPECT_EQ(answers_, 1);
 }
 
+// Two threads tokenized it, one for 30 ms and one for 40 ms.
+TEST_F(CallTest, SaysHowLongItWaitedAndWasComputed) {
+  const absl::Time start = absl::UnixEpoch();
+  const struct {
+    absl::Duration first_batch;  // after it was submitted
+    absl::Duration queue_time;
+  } kCases[] = {{absl::Milliseconds(100), absl::Milliseconds(30)},
+                // They tokenized at once.
+                {absl::Milliseconds(50), absl::ZeroDuration()}};
+  for (const auto& test : kCases) {
+    PipelineResult result;
+    const auto call = NewCall([&](absl::StatusOr<PipelineResult> answer) {
+      ASSERT_TRUE(answer.ok());
+      result = *std::move(answer);
+    });
+    EXPECT_FALSE(call->inputs.Account(1, absl::Milliseconds(30)));
+    EXPECT_TRUE(call->inputs.Account(2, absl::Milliseconds(40)));
+    ASSERT_EQ(StartComputing(call.get()).size(), 3u);
+    call->queued_at = start + absl::Milliseconds(45);
+    call->first_batch_at = start + test.first_batch;
+    call->Account(1, start + absl::Milliseconds(120));
+    call->Account(2, start + absl::Milliseconds(250));
+    EXPECT_EQ(result.tokenize_time, absl::Milliseconds(70));
+    EXPECT_EQ(result.queue_time, test.queue_time);
+    EXPECT_EQ(result.compute_time, absl::Milliseconds(250) - test.first_batch);
+    EXPECT_EQ(result.stages.tokenized, call->queued_at);
+    EXPECT_EQ(result.stages.compute_started, call->first_batch_at);
+    EXPECT_EQ(result.stages.computed, start + absl::Milliseconds(250));
+  }
+}
+
 TEST_F(CallTest, AMarkAfterTheAnswerIsTooLate) {
   call_->Account(3, absl::UnixEpoch());
   EXPECT_FALSE(call_->Fail(Call::Fate::kGone, CancelledError()));

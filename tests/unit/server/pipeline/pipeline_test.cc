@@ -27,8 +27,18 @@ TEST(PipelineTest, GivesEveryInputItsOwnVectorInOrder) {
     EXPECT_FALSE(result->outputs[i].truncated);
   }
   EXPECT_EQ(result->tokens, 5 + 2 + 7 + 11);
-  EXPECT_GE(result->queue_time, absl::ZeroDuration());
-  EXPECT_GE(result->compute_time, absl::ZeroDuration());
+}
+
+TEST(PipelineTest, ItsTimesAreThoseOfTheDeviceAndOfTheWaitForIt) {
+  PipelineHarness harness;
+  harness.device.SetLatency(absl::Milliseconds(20), absl::ZeroDuration());
+  const absl::Time begin = SteadyNow();
+  const auto result = harness.Submit({"text"}).Get();
+  const absl::Duration all = SteadyNow() - begin;
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(result->compute_time, absl::Milliseconds(20));
+  EXPECT_LE(result->tokenize_time + result->queue_time + result->compute_time,
+            all);
 }
 
 TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
@@ -48,6 +58,10 @@ TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
   const auto held = first.Get();
   ASSERT_TRUE(held.ok()) << held.status();
   EXPECT_GE(held->tokenize_time, end - begin);
+  const auto tokenizing =
+      harness.observer.seen().durations.at(Stage::kTokenize);
+  EXPECT_EQ(tokenizing.count, 2);
+  EXPECT_GE(tokenizing.sum, 2 * (end - begin));
 }
 
 TEST(PipelineTest, TakesPairsAndTokenIdsBesideTexts) {
@@ -250,9 +264,10 @@ TEST(PipelineTest, ReportsStagesTokensAndBatches) {
   EXPECT_EQ(seen.sequences, 2);
   EXPECT_EQ(seen.input_tokens, 5 + 4);
   EXPECT_EQ(seen.batch_tokens, 5 + 4);
-  EXPECT_EQ(seen.durations.at(Stage::kTokenize), 1);
-  EXPECT_EQ(seen.durations.at(Stage::kQueue), 1);
-  EXPECT_EQ(seen.durations.at(Stage::kCompute), seen.batches);
+  EXPECT_EQ(seen.durations.at(Stage::kTokenize).count, 1);
+  EXPECT_EQ(seen.durations.at(Stage::kQueue).count, 1);
+  EXPECT_EQ(seen.durations.at(Stage::kBatch).count, seen.batches);
+  EXPECT_EQ(seen.durations.at(Stage::kCompute).count, seen.batches);
 }
 
 TEST(PipelineTest, ACallWhoseDoneThrowsIsOver) {

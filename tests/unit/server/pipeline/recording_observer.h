@@ -1,4 +1,4 @@
-// A PipelineObserver that counts what it is told. Thread-safe.
+// A PipelineObserver that adds up what it is told. Thread-safe.
 #ifndef ENCODERD_TESTS_UNIT_SERVER_PIPELINE_RECORDING_OBSERVER_H_
 #define ENCODERD_TESTS_UNIT_SERVER_PIPELINE_RECORDING_OBSERVER_H_
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "server/pipeline/pipeline.h"
 
 namespace encoderd {
@@ -20,8 +21,12 @@ class RecordingObserver : public PipelineObserver {
     bool lost;
     absl::Status status;
   };
+  struct Durations {
+    int count = 0;
+    absl::Duration sum;
+  };
   struct Seen {
-    std::map<Stage, int> durations;
+    std::map<Stage, Durations> durations;
     std::map<Stage, int64_t> cancelled;
     int64_t input_tokens = 0;
     int64_t sequences = 0;
@@ -53,7 +58,9 @@ class RecordingObserver : public PipelineObserver {
   void StageDuration(Stage stage, absl::Duration duration) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (std::exchange(throw_once_, false)) throw std::bad_alloc();
-    ++seen_.durations[stage];
+    Durations& durations = seen_.durations[stage];
+    ++durations.count;
+    durations.sum += duration;
   }
   void InputTokens(int64_t tokens) override {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -15,6 +15,7 @@
 #include "engine/io/file.h"
 #include "engine/io/write_file.h"
 #include "engine/model.h"
+#include "server/flag_check.h"
 #include "server/security/secrets.h"
 #include "tests/support/certificates.h"
 #include "tests/support/faults.h"
@@ -142,6 +143,20 @@ TEST(FaultFileTest, AReadThatASignalCutsGoesOn) {
   folder.Write("file", "content");
   const ScopedFault fault(FaultPoint::kReadAt, {.error = EINTR, .times = 3});
   EXPECT_EQ(ReadWholeFile(folder.path(), "file", 100).value(), "content");
+}
+
+// In the middle, too, so that no flag is lost.
+TEST(FaultFileTest, AFlagfileThatCannotBeReadWholeMayBeReadLater) {
+  const TempFolder folder;
+  folder.Write("flags", std::string(100 << 10, '#') + "\n--threads=1\n");
+  const std::string flag = "--flagfile=" + folder.Path("flags");
+  for (const int after : {0, 1, 3}) {
+    const ScopedFault fault(FaultPoint::kRead, {.error = EIO, .after = after});
+    EXPECT_THAT(
+        CheckArguments({flag}),
+        IsError(StatusCode::kUnavailable,
+                absl::StrCat(flag, ": cannot be read: ", strerror(EIO))));
+  }
 }
 
 class FaultSecretsTest : public ::testing::Test {

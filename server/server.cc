@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/base/catch_all.h"
 #include "engine/base/cgroup.h"
-#include "engine/base/steady_time.h"
+#include "server/base/catch_all.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/memory.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/part_options.h"

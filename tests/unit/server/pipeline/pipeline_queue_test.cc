@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/queue_pace.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"

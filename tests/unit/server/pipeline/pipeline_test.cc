@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {

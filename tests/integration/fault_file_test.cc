@@ -138,7 +138,7 @@ TEST(FaultFileTest, WhatTheSystemSaysOfItselfIsNotNeeded) {
   EXPECT_THAT(Model::Load(folder.path(), {.device = "cpu"}), IsOk());
 }
 
-TEST(FaultFileTest, AReadThatASignalCutsGoesOn) {
+TEST(FaultFileTest, AReadThatASignalInterruptsIsContinued) {
   const TempFolder folder;
   folder.Write("file", "content");
   const ScopedFault fault(FaultPoint::kReadAt, {.error = EINTR, .times = 3});
@@ -189,7 +189,7 @@ class FaultSecretsTest : public ::testing::Test {
   };
 };
 
-TEST_F(FaultSecretsTest, ReadAgainInVainTheyStayAsTheyWere) {
+TEST_F(FaultSecretsTest, AFailedReloadLeavesThemAsTheyWere) {
   TestServer server({}, config_);
   const auto sample = [&](const std::string& series) {
     return TestServer::Sample(server.MetricsText(), series);
@@ -328,7 +328,7 @@ TEST(FaultWriteTest, AFolderThatIsNotBroughtToTheDiskIsSaidToBeSo) {
   }
 }
 
-TEST(FaultWriteTest, AWriteThatASignalCutsGoesOn) {
+TEST(FaultWriteTest, AWriteThatASignalInterruptsIsContinued) {
   const TempFolder folder;
   const ScopedFault fault(FaultPoint::kWrite, {.error = EINTR, .times = 3});
   ASSERT_TRUE(WriteFileAtomically(folder.path(), "name", "new").ok());

@@ -144,7 +144,7 @@ TEST_F(CgroupTest, FilesThatSayNothingSetNoLimit) {
   EXPECT_EQ(Cores(), kNoQuota);
 }
 
-TEST_F(CgroupTest, AMemoryLimitOfVersion1IsThatOfItsOwnController) {
+TEST_F(CgroupTest, AMemoryLimitOfVersion1IsThatOfTheMemoryController) {
   // The two controllers may have the process in different groups.
   Mount(kVersion1, "/", "5:memory:/system/encoderd\n4:cpu,cpuacct:/other\n");
   Memory1("", kNoneOfVersion1);

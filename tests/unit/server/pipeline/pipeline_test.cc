@@ -50,7 +50,7 @@ TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
   EXPECT_GE(held->tokenize_time, end - begin);
 }
 
-TEST(PipelineTest, TakesPairsAndTokenIdsBesideTexts) {
+TEST(PipelineTest, TakesPairsAndTokenIdsBesidesTexts) {
   PipelineHarness harness;
   TokenSequence ids;
   ids.token_ids = {5, 6, 7};

@@ -153,7 +153,7 @@ TEST(TracerTest, WithoutACallersTraceTheRatioDecides) {
   }
 }
 
-TEST(TracerTest, ATraceOfItsOwnHasNoParentAndAFreshId) {
+TEST(TracerTest, ATraceThatStartsHereHasNoParentAndAFreshId) {
   Collector collector;
   collector.Open();
   const Tracer tracer(TraceOptions(), collector.Take());

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "absl/time/time.h"
-#include "engine/base/catch_all.h"
 #include "engine/base/start_thread.h"
-#include "engine/base/steady_time.h"
+#include "server/base/catch_all.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/exit_codes.h"
 
 namespace encoderd {

@@ -10,7 +10,7 @@ inline constexpr int kExitDeviceLost = 3;   // a supervisor should restart it
 inline constexpr int kExitHurried = 4;      // a second TERM or INT
 // The start failed, and the next one may not: the address is in use; memory,
 // threads, descriptors or the device could not be had; or the disk or network
-// file system with a model, a certificate or tokens did not answer.
+// file system with flags, a model, a certificate or tokens did not answer.
 inline constexpr int kExitTryAgain = 5;
 
 }  // namespace encoderd

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "engine/io/file_error.h"
 
 namespace encoderd {
 namespace {
@@ -198,8 +199,11 @@ absl::Status CheckFile(const std::string& path, int files_left) {
   }
   std::ifstream file(path);
   const auto unreadable = [&] {
-    return Bad(absl::StrCat("--flagfile=", path,
-                            ": cannot be read: ", std::strerror(errno)));
+    const int error = errno;
+    return FileError(error,
+                     absl::StrCat("--flagfile=", path,
+                                  ": cannot be read: ", std::strerror(error)),
+                     absl::StatusCode::kInvalidArgument);
   };
   // A folder is opened, and fails when it is read.
   if (!file || (file.peek(), file.bad())) return unreadable();
@@ -221,8 +225,10 @@ absl::Status CheckFile(const std::string& path, int files_left) {
               "value: remove it");
     }
     if (status.ok()) continue;
-    return Bad(absl::StrCat(path, ":", number, ": ", status.message()));
+    return absl::Status(
+        status.code(), absl::StrCat(path, ":", number, ": ", status.message()));
   }
+  if (file.bad()) return unreadable();
   return absl::OkStatus();
 }
 

@@ -16,7 +16,9 @@ namespace encoderd {
 // and of the flag files that they name. An unknown flag, with the nearest one;
 // a value of the wrong type; an argument that is no flag; a line of a flag file
 // with quotes, a comment after its value, or a space for "="; a file of flags
-// with a byte order mark; an empty value where one is needed.
+// with a byte order mark; an empty value where one is needed. UNAVAILABLE or
+// RESOURCE_EXHAUSTED: a flag file that the next start may be able to read
+// (FileError).
 absl::Status CheckArguments(const std::vector<std::string>& arguments);
 
 // Whether a flag defined in `file` is the server's, not one of Abseil's.

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/base/catch_all.h"
 #include "engine/base/cgroup.h"
-#include "engine/base/steady_time.h"
+#include "server/base/catch_all.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/memory.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/part_options.h"
@@ -21,6 +21,7 @@
 #include "server/rpc/service.h"
 #include "server/sessions.h"
 #include "server/start_warnings.h"
+#include "server/weight_files.h"
 
 namespace encoderd {
 namespace {
@@ -56,6 +57,17 @@ absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
   return absl::Status(
       status.code(),
       absl::StrCat("--", flag, ": ", status.message(), "; ", way_out));
+}
+
+void WarnBeforeLoading(const ServerConfig& config, int64_t memory_limit_bytes) {
+  if (memory_limit_bytes == kNoMemoryLimit) return;
+  LoadSizes sizes;
+  sizes.limit_bytes = memory_limit_bytes;
+  sizes.resident_bytes = ThisProcess().resident_bytes();
+  for (const ModelSource& model : config.models) {
+    sizes.weight_file_bytes += WeightFileBytes(model.folder);
+  }
+  WarnOfLoading(config, sizes);
 }
 
 }  // namespace
@@ -158,6 +170,7 @@ absl::Status Server::Load(const ModelLoader& loader,
 
 absl::Status Server::LoadAll(const ModelLoader& loader,
                              int64_t memory_limit_bytes) {
+  WarnBeforeLoading(config_, memory_limit_bytes);
   std::vector<Loaded> loaded;
   for (const ModelSource& source : config_.models) {
     const absl::Status status = CatchAll([&] {

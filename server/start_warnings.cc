@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/log.h"
 #include "server/net/host_port.h"
@@ -67,6 +68,17 @@ void WarnOfQueue(const NamedModel& model, int64_t limit,
                             ", or lower --max_len")));
 }
 
+// The least that a CPU holds of weights with files of `file_bytes`, which may
+// be fp32: bf16 and int8 products narrow them. 0 if only a GPU can compute.
+int64_t LeastWeightBytes(const ServerConfig& config, int64_t file_bytes) {
+  if (absl::StartsWith(config.device, "cuda") || config.dtype == "fp16" ||
+      config.products == "fp8") {
+    return 0;
+  }
+  if (config.products == "int8") return file_bytes / 4;
+  return config.dtype == "bf16" ? file_bytes / 2 : file_bytes;
+}
+
 }  // namespace
 
 void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
@@ -95,6 +107,26 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
       WarnOfQueue(model, least->caller().max_queue_tokens, least->name());
     }
   }
+}
+
+void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes) {
+  const int64_t weights_bytes =
+      LeastWeightBytes(config, sizes.weight_file_bytes);
+  const int64_t needed_bytes = sizes.resident_bytes + weights_bytes;
+  if (weights_bytes == 0 || sizes.limit_bytes >= needed_bytes) return;
+  Log(LogLevel::kWarning, "small_memory_limit",
+      LogFields()
+          .Add("limit_bytes", sizes.limit_bytes)
+          .Add("needed_bytes", needed_bytes)
+          .Add("resident_bytes", sizes.resident_bytes)
+          .Add("weights_bytes", weights_bytes)
+          .Add("message",
+               absl::StrCat(
+                   "unless a GPU computes, loading the weights brings this "
+                   "process to its memory limit, and the kernel then kills it "
+                   "without a line in this log: raise the limit of the "
+                   "container or service to more than ",
+                   needed_bytes, " bytes")));
 }
 
 void WarnOfMemory(const ServerConfig& config, const MemorySizes& memory,

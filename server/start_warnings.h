@@ -1,6 +1,6 @@
 // Warnings of settings that are valid, but do less than they say, reject what
 // the model could take, give tokens away or take more memory than there is; one
-// line of the log each.
+// line of the log each, after the load unless stated.
 #ifndef ENCODERD_SERVER_START_WARNINGS_H_
 #define ENCODERD_SERVER_START_WARNINGS_H_
 
@@ -20,6 +20,16 @@ namespace encoderd {
 void WarnOfSettings(
     const ServerConfig& config, const TokenTable* tokens,
     const std::vector<std::pair<std::string, const ModelInfo*>>& models);
+
+struct LoadSizes {
+  int64_t limit_bytes = 0;        // of the control groups
+  int64_t resident_bytes = 0;     // of the process, before the load
+  int64_t weight_file_bytes = 0;  // of all models (WeightFileBytes)
+};
+
+// Before the load, during which the kernel may end the process: where the limit
+// is below the least that it takes with its weights, if a CPU computes.
+void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes);
 
 struct MemorySizes {
   int64_t limit_bytes = 0;     // of the control groups

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/catch_all.h"
 #include "engine/base/error.h"
 #include "server/api/options.h"
+#include "server/base/catch_all.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/reasons.h"
 

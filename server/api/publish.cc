@@ -1,8 +1,8 @@
 #include "server/api/publish.h"
 
 #include "engine/base/error.h"
-#include "engine/base/steady_time.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/reasons.h"
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/observe/http_connection.h"
 
 namespace encoderd {

@@ -1,6 +1,6 @@
 #include "server/observe/pipeline_reporter.h"
 
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 
 namespace encoderd {
 

@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/pipeline/mutex.h"
+#include "server/base/mutex.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {

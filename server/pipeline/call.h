@@ -27,9 +27,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/base/mutex.h"
 #include "server/pipeline/admission.h"
 #include "server/pipeline/inputs.h"
-#include "server/pipeline/mutex.h"
 #include "server/pipeline/request.h"
 #include "server/pipeline/sequences.h"
 

@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/base/mutex.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/input_encoder.h"
-#include "server/pipeline/mutex.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {

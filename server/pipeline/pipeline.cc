@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/start_thread.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/small_requests.h"

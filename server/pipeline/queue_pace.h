@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "server/pipeline/mutex.h"
+#include "server/base/mutex.h"
 
 namespace encoderd {
 

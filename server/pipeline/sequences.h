@@ -14,8 +14,8 @@
 #include "absl/types/span.h"
 #include "engine/base/batch.h"
 #include "engine/session.h"
+#include "server/base/mutex.h"
 #include "server/pipeline/input_encoder.h"
-#include "server/pipeline/mutex.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/base/start_thread.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/base/mutex.h"
 #include "server/pipeline/call.h"
-#include "server/pipeline/mutex.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/start_thread.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

@@ -22,9 +22,9 @@
 #include <thread>
 #include <vector>
 
+#include "server/base/mutex.h"
 #include "server/pipeline/call.h"
 #include "server/pipeline/input_encoder.h"
-#include "server/pipeline/mutex.h"
 #include "server/pipeline/tokenizer_lane.h"
 
 namespace encoderd {

@@ -18,9 +18,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/base/mutex.h"
 #include "server/pipeline/batch_policy.h"
 #include "server/pipeline/call.h"
-#include "server/pipeline/mutex.h"
 #include "server/pipeline/queue_pace.h"
 #include "server/pipeline/request.h"
 

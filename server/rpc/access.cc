@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/error.h"
-#include "engine/base/steady_time.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/reasons.h"
 
 namespace encoderd {

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "engine/base/quantize.h"
-#include "engine/base/steady_time.h"
 #include "google/protobuf/arena.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/rpc/status.pb.h"
 #include "server/api/publish.h"
+#include "server/base/steady_time.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/status.h"

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/base/steady_time.h"
 #include "server/api/publish.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "engine/base/steady_time.h"
 #include "grpc/support/time.h"
 #include "grpcpp/server_context.h"
 #include "server/api/publish.h"
+#include "server/base/steady_time.h"
 #include "server/rpc/access.h"
 #include "server/rpc/status.h"
 

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/catch_all.h"
 #include "engine/base/error.h"
-#include "engine/base/steady_time.h"
 #include "server/api/options.h"
 #include "server/api/publish.h"
+#include "server/base/catch_all.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/reasons.h"
 #include "server/rpc/convert.h"

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "engine/base/steady_time.h"
 #include "grpc/support/log.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 
 namespace encoderd {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/catch_all.h"
-#include "engine/base/steady_time.h"
 #include "server/api/publish.h"
+#include "server/base/catch_all.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

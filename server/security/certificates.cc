@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/security/secret_file.h"
@@ -29,10 +30,14 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<&EVP_PKEY_free>>;
 using Context = std::unique_ptr<SSL_CTX, Freed<&SSL_CTX_free>>;
 using Ssl = std::unique_ptr<SSL, Freed<&SSL_free>>;
 
-std::string TextOf(BIO* bio) {
-  char* text = nullptr;
-  const auto size = BIO_get_mem_data(bio, &text);
-  return std::string(text, static_cast<size_t>(size));
+// Whether OpenSSL lacked memory since its errors were last cleared; clears
+// them.
+bool LackedMemory() {
+  bool lacked = false;
+  while (const unsigned long error = ERR_get_error()) {
+    lacked = lacked || ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
+  }
+  return lacked;
 }
 
 // A file with its name, for errors.
@@ -40,8 +45,13 @@ struct Pem {
   std::string name;  // "--tls_key_file=PATH"
   std::string text;
 
+  absl::Status NoMemory() const {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name, ": no memory for it"));
+  }
+  // What OpenSSL finds wrong may follow from a lack of memory.
   absl::Status Bad(absl::string_view why) const {
-    ERR_clear_error();
+    if (LackedMemory()) return NoMemory();
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", why));
   }
   Bio Open() const {
@@ -74,13 +84,13 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(const Pem& pem) {
   }
   const bool at_end =
       ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  ERR_clear_error();
   if (chain.empty()) {
     return pem.Bad("has no certificate in PEM (-----BEGIN CERTIFICATE-----)");
   }
   if (!at_end) {
     return pem.Bad(absl::StrCat("is corrupt after certificate ", chain.size()));
   }
+  ERR_clear_error();
   return chain;
 }
 
@@ -173,7 +183,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
     const Pem& key_file, EVP_PKEY* key) {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()),
                                    &SSL_CTX_free);
-  if (context == nullptr) return certificate.Bad("no memory for it");
+  if (context == nullptr) return certificate.NoMemory();
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(context.get(), kCiphers);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
@@ -199,12 +209,14 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
 // Both ends of a handshake in memory.
 bool HandshakeWorks(SSL_CTX* server, int version) {
   const Context client(SSL_CTX_new(TLS_client_method()));
+  if (client == nullptr) return false;
   SSL_CTX_set_min_proto_version(client.get(), version);
   SSL_CTX_set_max_proto_version(client.get(), version);
   SSL_CTX_set_cipher_list(client.get(), kCiphers);
   const Ssl asks(SSL_new(client.get()));
   const Ssl answers(SSL_new(server));
   BIO* ends[2] = {};
+  if (asks == nullptr || answers == nullptr) return false;
   if (BIO_new_bio_pair(&ends[0], 0, &ends[1], 0) != 1) return false;
   SSL_set_bio(asks.get(), ends[0], ends[0]);
   SSL_set_bio(answers.get(), ends[1], ends[1]);
@@ -238,26 +250,39 @@ absl::Status CheckHandshake(const Pem& certificate, SSL_CTX* context) {
   return absl::OkStatus();
 }
 
-// In the form for gRPC: the parsed content and nothing else from the file.
-std::string ToPem(const std::vector<Certificate>& certificates) {
+// What `write` writes, in the form for gRPC: the parsed content of `pem` and
+// nothing else from the file.
+absl::StatusOr<std::string> Rewritten(const Pem& pem,
+                                      absl::FunctionRef<int(BIO* to)> write) {
   const Bio bio(BIO_new(BIO_s_mem()));
-  for (const Certificate& certificate : certificates) {
-    PEM_write_bio_X509(bio.get(), certificate.get());
-  }
-  return TextOf(bio.get());
+  if (bio == nullptr || write(bio.get()) != 1) return pem.NoMemory();
+  char* text = nullptr;
+  const auto size = BIO_get_mem_data(bio.get(), &text);
+  return std::string(text, static_cast<size_t>(size));
 }
 
-std::string ToPem(EVP_PKEY* key) {
-  const Bio bio(BIO_new(BIO_s_mem()));
-  PEM_write_bio_PKCS8PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr,
-                                nullptr);
-  return TextOf(bio.get());
+absl::StatusOr<std::string> Rewritten(
+    const Pem& pem, const std::vector<Certificate>& certificates) {
+  return Rewritten(pem, [&](BIO* to) {
+    return std::all_of(certificates.begin(), certificates.end(),
+                       [to](const Certificate& certificate) {
+                         return PEM_write_bio_X509(to, certificate.get()) == 1;
+                       });
+  });
+}
+
+absl::StatusOr<std::string> Rewritten(const Pem& pem, EVP_PKEY* key) {
+  return Rewritten(pem, [key](BIO* to) {
+    return PEM_write_bio_PKCS8PrivateKey(to, key, nullptr, nullptr, 0, nullptr,
+                                         nullptr);
+  });
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     const CertificateFiles& files, absl::Time now) {
+  ERR_clear_error();
   const auto certificate = Read("--tls_certificate_file", files.certificate);
   if (!certificate.ok()) return certificate.status();
   const auto chain = ReadChain(*certificate);
@@ -281,11 +306,17 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     if (!authorities.ok()) return authorities.status();
     const absl::Status valid = CheckAuthorities(*client_ca, *authorities, now);
     if (!valid.ok()) return valid;
-    read->client_ca = ToPem(*authorities);
+    auto rewritten = Rewritten(*client_ca, *authorities);
+    if (!rewritten.ok()) return rewritten.status();
+    read->client_ca = *std::move(rewritten);
     read->client_ca_expires = FirstExpiry(*authorities);
   }
-  read->certificate = ToPem(*chain);
-  read->key = ToPem(key->get());
+  auto rewritten_chain = Rewritten(*certificate, *chain);
+  if (!rewritten_chain.ok()) return rewritten_chain.status();
+  read->certificate = *std::move(rewritten_chain);
+  auto rewritten_key = Rewritten(*key_file, key->get());
+  if (!rewritten_key.ok()) return rewritten_key.status();
+  read->key = *std::move(rewritten_key);
   read->expires = FirstExpiry(*chain);
   read->context = *std::move(context);
   return read;

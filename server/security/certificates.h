@@ -31,7 +31,8 @@ struct Certificates {
   std::shared_ptr<SSL_CTX> context;
 };
 
-// Errors of ReadSecretFile; INVALID_ARGUMENT "FLAG=PATH: why": not PEM, a key
+// Errors of ReadSecretFile; RESOURCE_EXHAUSTED if OpenSSL reports a lack of
+// memory; INVALID_ARGUMENT "FLAG=PATH: why": not PEM, a key
 // that is not the certificate's or has a password, a certificate that has
 // expired at `now`, is not valid yet, is not for servers or does not work in a
 // handshake, client CAs of which one is not a CA or none is valid at `now`.

@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/pipeline/mutex.h"
+#include "server/base/mutex.h"
 #include "server/security/certificates.h"
 #include "server/security/token_table.h"
 #include "server/security/watched.h"

@@ -7,7 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
 #include "engine/base/start_thread.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 
 namespace encoderd {
 namespace {

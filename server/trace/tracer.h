@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/log.h"
-#include "server/pipeline/mutex.h"
+#include "server/base/mutex.h"
 #include "server/trace/exporter.h"
 #include "server/trace/trace_context.h"
 

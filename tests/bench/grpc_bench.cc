@@ -145,7 +145,7 @@ class ClosedLoop {
     };
     std::printf(
         "{\"bench\": \"grpc\", \"lengths\": \"%s\", \"input\": \"%s\", "
-        "\"texts_a_call\": %s, \"in_flight\": %s, \"calls\": %ld, "
+        "\"texts_per_call\": %s, \"in_flight\": %s, \"calls\": %ld, "
         "\"errors\": %ld, \"texts_per_s\": %.1f, \"tokens_per_s\": %.0f, "
         "\"ms_p50\": %.2f, \"ms_p99\": %.2f}\n",
         flags.at("lengths").c_str(), flags.at("ids").empty() ? "text" : "ids",

@@ -38,8 +38,8 @@ class NoObserver final : public PipelineObserver {
 };
 
 // Keeps `in_flight` calls in flight until all are answered; texts per second.
-double Measure(Pipeline* pipeline, int64_t texts_a_call, int in_flight) {
-  const int64_t calls = std::max<int64_t>(kTexts / texts_a_call, 1);
+double Measure(Pipeline* pipeline, int64_t texts_per_call, int in_flight) {
+  const int64_t calls = std::max<int64_t>(kTexts / texts_per_call, 1);
   std::mutex mutex;
   std::condition_variable changed;
   int open = 0;
@@ -47,9 +47,9 @@ double Measure(Pipeline* pipeline, int64_t texts_a_call, int in_flight) {
   const absl::Time start = absl::Now();
   for (int64_t i = 0; i < calls; ++i) {
     PipelineRequest request;
-    request.inputs.reserve(texts_a_call);
-    for (int64_t k = 0; k < texts_a_call; ++k) {
-      const int64_t number = (i * texts_a_call + k) % kDistinct;
+    request.inputs.reserve(texts_per_call);
+    for (int64_t k = 0; k < texts_per_call; ++k) {
+      const int64_t number = (i * texts_per_call + k) % kDistinct;
       request.inputs.push_back(TextInput{std::to_string(kDistinct + number) +
                                          std::string(kTextBytes - 5, 'x')});
     }
@@ -68,7 +68,7 @@ double Measure(Pipeline* pipeline, int64_t texts_a_call, int in_flight) {
   std::unique_lock<std::mutex> lock(mutex);
   changed.wait(lock, [&] { return open == 0; });
   if (failed > 0) std::fprintf(stderr, "%ld calls failed\n", long{failed});
-  return static_cast<double>(calls * texts_a_call) /
+  return static_cast<double>(calls * texts_per_call) /
          absl::ToDoubleSeconds(absl::Now() - start);
 }
 
@@ -76,7 +76,7 @@ int Main(int argc, char** argv) {
   const auto argument = [&](int i, int otherwise) {
     return argc > i ? std::atoi(argv[i]) : otherwise;
   };
-  const int texts_a_call = std::max(argument(1, 64), 1);
+  const int texts_per_call = std::max(argument(1, 64), 1);
   const int in_flight = std::max(argument(2, 8), 1);
   const int sessions = std::max(argument(3, 2), 1);
   PipelineOptions options;
@@ -95,18 +95,18 @@ int Main(int argc, char** argv) {
   NoObserver observer;
   const auto pipeline = std::make_unique<Pipeline>(
       &tokenizer, limits, device.NewSessions(sessions), options, &observer);
-  Measure(pipeline.get(), texts_a_call, in_flight);  // warm
+  Measure(pipeline.get(), texts_per_call, in_flight);  // warm
   std::vector<double> rates;
   for (int i = 0; i < kRepeats; ++i) {
-    rates.push_back(Measure(pipeline.get(), texts_a_call, in_flight));
+    rates.push_back(Measure(pipeline.get(), texts_per_call, in_flight));
   }
   std::sort(rates.begin(), rates.end());
   std::printf(
-      "{\"texts_a_call\": %d, \"in_flight\": %d, \"sessions\": %d, "
+      "{\"texts_per_call\": %d, \"in_flight\": %d, \"sessions\": %d, "
       "\"tokenizer_threads\": %d, \"hidden_size\": %d, \"texts_per_s\": %.0f, "
       "\"min\": %.0f, \"max\": %.0f}\n",
-      texts_a_call, in_flight, sessions, options.tokenizer_threads, hidden_size,
-      rates[kRepeats / 2], rates.front(), rates.back());
+      texts_per_call, in_flight, sessions, options.tokenizer_threads,
+      hidden_size, rates[kRepeats / 2], rates.front(), rates.back());
   return 0;
 }
 

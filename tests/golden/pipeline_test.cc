@@ -154,7 +154,7 @@ TEST_P(PipelineTest, VectorsEqualSentenceTransformers) {
   }
 }
 
-TEST_P(PipelineTest, AVectorHasTheSameBitsInAnyCompany) {
+TEST_P(PipelineTest, AVectorHasTheSameBitsInAnyBatch) {
   const auto model = Load("fp32");
   ASSERT_THAT(model, IsOk());
   const auto together = Embed(**model, texts_, true);
@@ -163,7 +163,7 @@ TEST_P(PipelineTest, AVectorHasTheSameBitsInAnyCompany) {
   }
 }
 
-TEST_P(PipelineTest, StatesStayAsTheyAreBesideVectors) {
+TEST_P(PipelineTest, StatesStayAsTheyAreNextToVectors) {
   const auto model = Load("fp32");
   ASSERT_THAT(model, IsOk());
   const int32_t hidden = (*model)->info().config.hidden_size;

@@ -99,7 +99,7 @@ def flooded_neighbor(programs):
 
 
 @bound(0.05, "s", "health with texts of 1 MB (p99 of 1,000)")
-def health_beside_long_texts(programs):
+def health_next_to_long_texts(programs):
     message = encoder_pb2.EmbedRequest(
         inputs=[encoder_pb2.Input(text="some words in a row " * 50000)],
         options=encoder_pb2.EmbedOptions(

@@ -55,7 +55,7 @@ class EncodeSpanTest : public ::testing::Test {
   TestServer server_;
 };
 
-TEST_F(EncodeSpanTest, OfATextIsWhatStandsBetweenTheTemplatesTokens) {
+TEST_F(EncodeSpanTest, OfATextLiesBetweenTheTemplatesTokens) {
   v1::EncodeRequest request;
   request.add_inputs()->set_text("abc");
   ExpectRows(request, {1, 2, 3});

@@ -15,6 +15,7 @@
 #include "engine/io/file.h"
 #include "engine/io/write_file.h"
 #include "engine/model.h"
+#include "server/flag_check.h"
 #include "server/security/secrets.h"
 #include "tests/support/certificates.h"
 #include "tests/support/faults.h"
@@ -137,11 +138,25 @@ TEST(FaultFileTest, WhatTheSystemSaysOfItselfIsNotNeeded) {
   EXPECT_THAT(Model::Load(folder.path(), {.device = "cpu"}), IsOk());
 }
 
-TEST(FaultFileTest, AReadThatASignalCutsGoesOn) {
+TEST(FaultFileTest, AReadThatASignalInterruptsIsContinued) {
   const TempFolder folder;
   folder.Write("file", "content");
   const ScopedFault fault(FaultPoint::kReadAt, {.error = EINTR, .times = 3});
   EXPECT_EQ(ReadWholeFile(folder.path(), "file", 100).value(), "content");
+}
+
+// In the middle, too, so that no flag is lost.
+TEST(FaultFileTest, AFlagfileThatCannotBeReadWholeMayBeReadLater) {
+  const TempFolder folder;
+  folder.Write("flags", std::string(100 << 10, '#') + "\n--threads=1\n");
+  const std::string flag = "--flagfile=" + folder.Path("flags");
+  for (const int after : {0, 1, 3}) {
+    const ScopedFault fault(FaultPoint::kRead, {.error = EIO, .after = after});
+    EXPECT_THAT(
+        CheckArguments({flag}),
+        IsError(StatusCode::kUnavailable,
+                absl::StrCat(flag, ": cannot be read: ", strerror(EIO))));
+  }
 }
 
 class FaultSecretsTest : public ::testing::Test {
@@ -174,7 +189,7 @@ class FaultSecretsTest : public ::testing::Test {
   };
 };
 
-TEST_F(FaultSecretsTest, ReadAgainInVainTheyStayAsTheyWere) {
+TEST_F(FaultSecretsTest, AFailedReloadLeavesThemAsTheyWere) {
   TestServer server({}, config_);
   const auto sample = [&](const std::string& series) {
     return TestServer::Sample(server.MetricsText(), series);
@@ -313,7 +328,7 @@ TEST(FaultWriteTest, AFolderThatIsNotBroughtToTheDiskIsSaidToBeSo) {
   }
 }
 
-TEST(FaultWriteTest, AWriteThatASignalCutsGoesOn) {
+TEST(FaultWriteTest, AWriteThatASignalInterruptsIsContinued) {
   const TempFolder folder;
   const ScopedFault fault(FaultPoint::kWrite, {.error = EINTR, .times = 3});
   ASSERT_TRUE(WriteFileAtomically(folder.path(), "name", "new").ok());

@@ -76,12 +76,12 @@ class OptionsTest(RefusalTest):
                 }.items():
             self.assertIn(told, self.refused(*arguments))
 
-    def test_a_pattern_that_is_none_is_refused(self):
+    def test_an_invalid_pattern_is_refused(self):
         said = self.refused("--steps=goldens of (d32")
         self.assertIn("--steps=goldens of (d32: expected a regular expression",
                       said)
 
-    def test_a_model_folder_that_is_none_is_refused(self):
+    def test_an_invalid_model_folder_is_refused(self):
         nowhere = self.bundle.folder / "nowhere"
         self.assertIn(f"--model={nowhere}: no such folder",
                       self.refused(f"--model={nowhere}"))

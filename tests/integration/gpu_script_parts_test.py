@@ -134,7 +134,7 @@ class KillsTest(unittest.TestCase):
 
 
 class SpeedTest(unittest.TestCase):
-    def test_a_short_pass_is_timed_after_one_of_its_own(self):
+    def test_a_short_pass_is_timed_after_a_separate_one(self):
         class Contender:
             def __init__(self, seconds):
                 self.seconds = iter(seconds)

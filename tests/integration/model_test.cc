@@ -291,7 +291,7 @@ TEST_F(ModelTest, ItsPositionTableLooksTrained) {
   EXPECT_NEAR(response.profile(8).mean_cosine(), -0.0308, 1e-4);
 }
 
-TEST_F(ModelTest, WindowsAreTheAverageOfSingleCallsAndTheSameInAnyCompany) {
+TEST_F(ModelTest, WindowsAreTheAverageOfSingleCallsAndTheSameInAnyBatch) {
   ASSERT_TRUE(Start(0).ok());
   constexpr int kOverlap = 32, kRoom = 254;
   std::string text;
@@ -341,7 +341,7 @@ TEST_F(ModelTest, WindowsAreTheAverageOfSingleCallsAndTheSameInAnyCompany) {
             alone.SerializeAsString());
 }
 
-TEST_F(ModelTest, ADenseModuleGivesVectorsOfItsOwnWidth) {
+TEST_F(ModelTest, ADenseModuleSetsTheWidthOfVectors) {
   const TempFolder folder;
   WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
   folder.Write("modules.json", R"([

@@ -110,6 +110,24 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
         ":1: the file begins with a byte order mark");
 }
 
+TEST(ProcessFlagsTest, AFlagfileOnADiskThatDoesNotAnswerMayBeReadLater) {
+  // Nothing is at the address 0: reading from it there is EIO.
+  const std::string flag = "--flagfile=/proc/self/mem";
+  const TempFolder folder;
+  folder.Write("flags", "# ours\n" + flag + "\n");
+  const std::string nested = folder.Path("flags");
+  const std::pair<std::string, std::string> kCases[] = {
+      {flag, flag}, {"--flagfile=" + nested, nested + ":2: " + flag}};
+  for (const auto& [argument, start] : kCases) {
+    Process process(Arguments("load_ms:0", {argument}));
+    EXPECT_EQ(process.Wait(), kExitTryAgain) << argument;
+    EXPECT_THAT(
+        process.log(),
+        HasSubstr(absl::StrCat("event=start_failed code=UNAVAILABLE message=\"",
+                               start, ": cannot be read: Input/output ")));
+  }
+}
+
 TEST(ProcessFlagsTest, TheLogBeginsWithEverySetting) {
   Process process(Arguments(
       "positions:512",

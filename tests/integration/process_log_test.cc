@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/cgroup.h"
 #include "server/exit_codes.h"
 #include "tests/integration/served.h"
 #include "tests/support/raw_http2.h"
@@ -34,6 +35,23 @@ TEST(ProcessLogTest, AHeaderCannotForgeALineOfTheLog) {
   EXPECT_THAT(line, HasSubstr("event=grpc"));
   EXPECT_THAT(line, HasSubstr("\\nts=x level=error event=forged"));
   EXPECT_TRUE(served.Embed("x").ok());
+}
+
+// The server has that of this test.
+TEST(ProcessLogTest, TheMemoryLimitIsThatOfTheProcesssControlGroup) {
+  const int64_t limit = MemoryLimitBytes();
+  // A queue full of Encode would need 17 terabytes.
+  Served served("hidden_size:1024", {"--max_queue_tokens=4294967296"});
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  served.process.Signal(SIGTERM);
+  EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
+  if (limit == kNoMemoryLimit) {
+    EXPECT_THAT(served.process.log(), Not(HasSubstr("small_memory_limit")));
+  } else {
+    EXPECT_THAT(served.process.log(),
+                HasSubstr(absl::StrCat(
+                    "event=small_memory_limit limit_bytes=", limit, " ")));
+  }
 }
 
 // Whatever is logged meanwhile: nobody waits for a reader of the log.

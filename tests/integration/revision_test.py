@@ -96,7 +96,7 @@ class RevisionTest(unittest.TestCase):
     def test_sources_without_git_say_unknown(self):
         self.assertIn("revision=unknown.", self.configure())
 
-    def test_sources_without_git_of_their_own_do_not_take_anothers(self):
+    def test_sources_without_git_do_not_take_another_repositorys(self):
         inner = self.source / "inner"
         inner.mkdir()
         (self.source / "CMakeLists.txt").rename(inner / "CMakeLists.txt")

@@ -18,7 +18,7 @@ CUTLASS_WHEEL = "nvidia_cutlass-4.2.0.0-py3-none-any.whl"
 class ScriptsTest(ScriptCase):
     def test_the_service_is_not_restarted_when_a_retry_mends_nothing(self):
         unit = (ROOT / "deploy/package/debian/encoderd.service").read_text()
-        page = (ROOT / "server/README.md").read_text(encoding="utf-8")
+        page = (ROOT / "server/docs/messages.md").read_text(encoding="utf-8")
         codes = dict(re.findall(r"^\| (\d) \| (.*) \|$", page, re.MULTILINE))
         prevented = re.search(r"^RestartPreventExitStatus=(.*)$", unit,
                               re.MULTILINE)[1].split()

@@ -1,5 +1,5 @@
 # The server over real gRPC, in the test's process, with a device whose every bit is known.
-foreach(theme embed encode format on_error windows refusal inspect queue life drain models metrics stream stream_life attack tls token trace)
+foreach(theme embed encode format on_error windows refusal inspect queue life warnings drain models metrics stream stream_life attack tls token trace)
   encoderd_test(NAME server_${theme}_test SOURCES ${theme}_test.cc LIBS encoderd_test_server encoderd_test_support GRPC)
 endforeach()
 

@@ -66,7 +66,7 @@ TEST(StreamTest, AnEmptyStreamEndsWell) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST(StreamTest, ARequestThatFailsIsAnsweredAndTheStreamGoesOn) {
+TEST(StreamTest, ARequestThatFailsIsAnsweredAndTheStreamContinues) {
   TestServer server;
   Stream stream(&server);
   v1::EmbedRequest unknown = Request("unknown", {"a"});
@@ -294,7 +294,7 @@ TEST(StreamTest, ATextThatIsNotUtf8FailsItsRequestOnly) {
   EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("a"));
 }
 
-TEST(StreamTest, AFullQueueIsToldInPlaceAndTheStreamGoesOn) {
+TEST(StreamTest, AFullQueueIsToldInPlaceAndTheStreamContinues) {
   ServerConfig config = TestConfig();
   config.max_queue_tokens = 512;
   TestServer server({}, config);

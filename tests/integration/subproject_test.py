@@ -55,7 +55,7 @@ class SubprojectTest(unittest.TestCase):
         app, = (step for step in steps if step.endswith("/app.cc"))
         self.assertNotIn("++14", app)  # 17 is the default of many compilers
 
-    def test_installs_nothing_of_its_own(self):
+    def test_installs_nothing(self):
         run("cmake", "--install", self.build, "--prefix", self.build / "out")
         self.assertEqual([], list(self.build.glob("out/*")))
 

@@ -51,7 +51,7 @@ def test_every_code_point(folder):
     compare(folder, adversary.code_points(), one_in=4)
 
 
-def test_every_code_point_beside_a_space_and_a_sign(folder):
+def test_every_code_point_next_to_a_space_and_a_sign(folder):
     points = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
     texts = [
         "".join(f" {c}!{c}1{c}{c}\n" for c in points[i : i + 32])

@@ -141,7 +141,7 @@ def test_added_tokens_of_every_kind(tmp_path):
     compare(folder, adversary.mixes(20_000, 7, added=True), offsets=True)
 
 
-def test_word_characters_beside_a_single_word_token(tmp_path):
+def test_word_characters_next_to_a_single_word_token(tmp_path):
     def change(spec):
         for entry in spec["added_tokens"]:
             entry["single_word"] = True

@@ -108,7 +108,7 @@ TEST_F(WindowsTest, ATextThatFitsIsAsItWouldBeWithout) {
   EXPECT_EQ(response.usage().tokens(), 16u);
 }
 
-TEST_F(WindowsTest, GiveTheSameBitsInAnyCompany) {
+TEST_F(WindowsTest, GiveTheSameBitsInAnyBatch) {
   const std::string text = Letters(1000);
   const std::vector<float> alone =
       Floats(Embed(Windowed({text}, 4)).embeddings(0));

@@ -201,6 +201,8 @@ PLANTED = [
     ("words", "server/docs/b.cc", 'auto b = "a "\n"beside " "b";\n', "b.cc:2"),
     ("words", "server/docs/b.py", 'b = 1\nprint(f"{b} anew")\n', "b.py:2"),
     ("words", "server/docs/b.sh", "# as\n# ever\n", "b.sh:1"),
+    ("words", "server/docs/b.cc", "int b;\nint CallUnderWay();\n", "b.cc:2"),
+    ("words", "server/docs/b.py", "def b_goes_on():\n    pass\n", "b.py:1"),
     ("words", "client/cpp/b.h", "// anew\n", "b.h:1"),
     ("words", "deploy/b.service", "# as ever\n[Unit]\n", "b.service:1"),
     ("words", "deploy/b.flags", "\n# as ever\n", "b.flags:2"),

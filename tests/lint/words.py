@@ -1,10 +1,13 @@
-"""Pages, comments and messages use the field's words, in American spelling.
+"""Pages, comments, messages and names use the field's words, in American
+spelling.
 
-Looks at pages without their code, at comments, and at string literals. A line
-break counts as a space.
+Looks at pages without their code, at comments, at string literals, and at the
+identifiers of C++ and Python, which it splits into words. A line break counts
+as a space.
 """
 
 import io
+import itertools
 import re
 import tokenize
 
@@ -36,6 +39,10 @@ WORDS = [
     (r"heed(?:s|ed|ing)?", "respect, honor, notice"),
     (r"as ever", "as before"),
     (r"for ever", "forever"),
+]
+# In names, too.
+PHRASES = len(WORDS)
+WORDS += [
     # British spelling.
     (r"\w*(?:colour|neighbour|behaviour|honour|favour|centre)\w*", "-or, -er"),
     (r"\w*(?:token|normal|optim|serial|quant|initial|recogn|summar|organ"
@@ -45,6 +52,12 @@ WORDS = [
     (r"grey|artefacts?|catalogue|labelled|modelling|whilst|amongst",
      "gray, artifact, catalog, labeled, modeling, while, among"),
 ]
+
+# Sentences may have the last one.
+NAME_WORDS = WORDS[:PHRASES] + [("goes on", "continues")]
+# Names that are right.
+ALLOWED_NAMES = {"stand in"}  # a stand-in
+NAMES_NOT_COVERED = ("client/", "tests/lint/self_test")
 
 # Where such a word is right: (file, the words found) and why.
 ALLOWED = {
@@ -61,6 +74,8 @@ PARTS = re.compile(
     r'|"(?P<string>(?:\\.|[^"\\\n])*)"' r"|'(?:\\.|[^'\\\n])'", re.DOTALL)
 CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]+`|\]\([^)\s]*\)",
                   re.DOTALL | re.MULTILINE)
+NAME = re.compile(r"[A-Za-z]\w*")
+PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 HASH = re.compile(r"^[ \t]*#+", re.MULTILINE)
 NEVER = re.compile(r"tests/lint/(?:words|self_test)\.py")
 
@@ -99,6 +114,21 @@ def _python(text):
     return found
 
 
+def _names(tree, path):
+    """As _texts, of the identifiers of several words, whether each begins with
+    a capital letter or follows an underscore."""
+    if (not path.endswith(CXX + (".py",))
+            or path.startswith(NAMES_NOT_COVERED)):
+        return []
+    text, found = tree.read(path), []
+    for name in NAME.finditer(text):
+        words = PART_OF_NAME.findall(name[0])
+        if len(words) > 1:
+            found.append((text.count("\n", 0, name.start()) + 1,
+                          " ".join(words)))
+    return found
+
+
 def _texts(tree, path):
     """Pairs of first line and text."""
     if not path.endswith(CXX + OTHERS + (".py", ".md")):
@@ -113,8 +143,14 @@ def _texts(tree, path):
     return [(1, HASH.sub("", text))]
 
 
-RULES = [(re.compile(rf"\b(?:{words})\b".replace(" ", r"\s+"), re.IGNORECASE),
-          instead) for words, instead in WORDS]
+def _compiled(list_of_words):
+    return [(re.compile(rf"\b(?:{words})\b".replace(" ", r"\s+"),
+                        re.IGNORECASE), instead)
+            for words, instead in list_of_words]
+
+
+RULES = _compiled(WORDS)
+NAME_RULES = _compiled(NAME_WORDS)
 
 
 def check(tree):
@@ -122,10 +158,14 @@ def check(tree):
     for path in tree.files:
         if path.startswith(NOT_COVERED) or NEVER.fullmatch(path):
             continue
-        for first, text in _texts(tree, path):
-            for rule, instead in RULES:
+        for rules, texts in ((RULES, _texts(tree, path)),
+                             (NAME_RULES, _names(tree, path))):
+            for (rule, instead), (first, text) in itertools.product(rules,
+                                                                    texts):
                 for match in rule.finditer(text):
                     said = " ".join(match[0].lower().split())
+                    if rules is NAME_RULES and said in ALLOWED_NAMES:
+                        continue
                     if (path, said) in ALLOWED:
                         used.add((path, said))
                         continue

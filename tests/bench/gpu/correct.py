@@ -21,7 +21,7 @@ TESTS = ("gpu_row_op_test", "gpu_attention_op_test", "gpu_fp8_op_test",
          "gpu_full_batch_test")
 SANITIZED = ("gpu_attention_op_test", "gpu_row_op_test", "gpu_fp8_op_test")
 SMALL = ("*EveryHeadSize*:*InPlace*:*ThreeTables*:*ZeroVector*:"
-         "*InAnyCompany*:*KeepsZeros*")
+         "*InAnyBatch*:*KeepsZeros*")
 
 
 def steps(run):

@@ -55,7 +55,7 @@ def test_a_stream_that_was_made_and_not_begun_is_refused(fake):
         assert next(stream).vector is not None
 
 
-def test_a_stream_goes_on_in_the_parent_alone(fake):
+def test_a_stream_continues_in_the_parent_alone(fake):
     with encoderd.Client(fake.target) as client:
         stream = client.embed_stream(endless())
         first = next(stream)

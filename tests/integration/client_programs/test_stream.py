@@ -278,17 +278,17 @@ def test_aclose_and_a_cancelled_task_end_the_stream():
             stream = client.embed_stream(f"text {i}"
                                          for i in itertools.count())
 
-            under_way = asyncio.Event()
+            in_flight = asyncio.Event()
 
             async def take():
                 async for result in stream:
                     if result.index == 100:
-                        under_way.set()
+                        in_flight.set()
                         if not cancel:
                             return
 
             task = asyncio.ensure_future(take())
-            await under_way.wait()
+            await in_flight.wait()
             if cancel:
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):

@@ -28,9 +28,9 @@ EmulatedRuntime::~EmulatedRuntime() {
 }
 
 void EmulatedRuntime::Fail(const std::string& name, int code, int number,
-                           bool for_ever) {
+                           bool forever) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  failures_[name] = {code, number, for_ever};
+  failures_[name] = {code, number, forever};
 }
 
 int EmulatedRuntime::Call(const std::string& name) {
@@ -38,7 +38,7 @@ int EmulatedRuntime::Call(const std::string& name) {
   const auto found = failures_.find(name);
   if (found == failures_.end() || found->second.number-- > 0) return 0;
   const int code = found->second.code;
-  if (!found->second.for_ever) failures_.erase(found);
+  if (!found->second.forever) failures_.erase(found);
   return code;
 }
 

@@ -41,10 +41,10 @@ class EmulatedRuntime : public Runtime {
   std::function<double()> clock;
 
   // The call named `name` ("Allocate", "CopyToDevice", ...) gives `code` the
-  // `number`th time from now on (0: the next) and, if `for_ever`, always after
+  // `number`th time from now on (0: the next) and, if `forever`, always after
   // it.
   void Fail(const std::string& name, int code, int number = 0,
-            bool for_ever = false);
+            bool forever = false);
 
   int64_t allocated_bytes() const;  // of all cards
   int64_t allocated_bytes(int32_t device) const;
@@ -87,7 +87,7 @@ class EmulatedRuntime : public Runtime {
   struct Failure {
     int code;
     int number;
-    bool for_ever;
+    bool forever;
   };
   struct Block {
     int64_t bytes;

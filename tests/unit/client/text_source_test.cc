@@ -202,7 +202,7 @@ TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
                           "inputs[3] is a blank line before others", "two"));
 }
 
-TEST_F(TextSourceTest, LooksPastSoManyBlankLinesAndNoMore) {
+TEST_F(TextSourceTest, LooksPastALimitedNumberOfBlankLines) {
   const std::string most(TextSource::kMostBlankLines, '\n');
   Read(most + "\n\n", InputFormat::kJsonl);
   EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines));

@@ -148,7 +148,7 @@ TEST_F(PositionSchemesTest, OneTokenPastGeneratedRowsIsRefusedLikePastATable) {
               IsError(kInvalidArgument, "601 tokens"));
 }
 
-TEST_F(PositionSchemesTest, ATableBesideASinusoidIsAContradiction) {
+TEST_F(PositionSchemesTest, ATableAndASinusoidAreAContradiction) {
   SetConfig("position_embedding_type", "sinusoidal");
   EXPECT_THAT(Load(100), IsError(kUnimplemented, "sinusoidal positions"));
 }

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/time/clock.h"
-#include "engine/base/steady_time.h"
-#include "server/pipeline/mutex.h"
+#include "server/base/mutex.h"
+#include "server/base/steady_time.h"
 #include "server/security/secrets.h"
 #include "server/trace/tracer.h"
 #include "tests/support/status_matchers.h"

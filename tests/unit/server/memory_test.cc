@@ -29,7 +29,7 @@ TEST(TrimRuleTest, WhatIsTrimmedInTheMiddleOfABurstIsTrimmedAfterIt) {
   EXPECT_TRUE(rule.Look(480 * kMiB));
 }
 
-TEST(TrimRuleTest, MemoryInUseIsTriedOnceAMinute) {
+TEST(TrimRuleTest, MemoryInUseIsTriedEveryMinute) {
   TrimRule rule;
   rule.Look(100 * kMiB);
   int trims = 0;

@@ -105,6 +105,48 @@ TEST(WarnOfMemoryTest, WithoutALimitThereIsNoWarning) {
       "");
 }
 
+std::string LogOfLoading(const ServerConfig& config, const LoadSizes& sizes) {
+  ::testing::internal::CaptureStderr();
+  WarnOfLoading(config, sizes);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(WarnOfLoadingTest, ALimitBelowTheWeightsIsAWarningBeforeTheyAreRead) {
+  const ServerConfig config;
+  EXPECT_EQ(LogOfLoading(config, {5000, 1000, 4000}), "");
+  EXPECT_THAT(LogOfLoading(config, {4999, 1000, 4000}),
+              AllOf(HasSubstr("level=warning event=small_memory_limit "
+                              "limit_bytes=4999 needed_bytes=5000 "
+                              "resident_bytes=1000 weights_bytes=4000 "
+                              "message=\"unless a GPU computes, "),
+                    EndsWith("to more than 5000 bytes\"\n")));
+}
+
+TEST(WarnOfLoadingTest, WeightsThatAreNarrowedTakeLess) {
+  ServerConfig config;
+  config.dtype = "bf16";
+  EXPECT_THAT(LogOfLoading(config, {2999, 1000, 4000}),
+              HasSubstr("needed_bytes=3000 "));
+  EXPECT_EQ(LogOfLoading(config, {3000, 1000, 4000}), "");
+  config.products = "int8";
+  EXPECT_THAT(LogOfLoading(config, {1999, 1000, 4000}),
+              HasSubstr("needed_bytes=2000 "));
+  EXPECT_EQ(LogOfLoading(config, {2000, 1000, 4000}), "");
+}
+
+TEST(WarnOfLoadingTest, WeightsThatAreUnknownOrForAGpuAreNoWarning) {
+  ServerConfig config;
+  EXPECT_EQ(LogOfLoading(config, {1, 1000, 0}), "");
+  config.device = "cuda:0";
+  EXPECT_EQ(LogOfLoading(config, {1, 1000, 4000}), "");
+  config.device = "auto";
+  config.dtype = "fp16";
+  EXPECT_EQ(LogOfLoading(config, {1, 1000, 4000}), "");
+  config.dtype = "auto";
+  config.products = "fp8";
+  EXPECT_EQ(LogOfLoading(config, {1, 1000, 4000}), "");
+}
+
 // deploy/kubernetes/overlays/cpu: 2 GiB, two CPUs, with the sizes that "Size"
 // in deploy/README.md gives.
 TEST(WarnOfMemoryTest, TheLimitOfTheOverlayForKubernetesIsEnough) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd {
@@ -20,6 +21,11 @@ constexpr char kVersion1[] =
     "cgroup rw,memory\n";
 constexpr char kVersion2[] =
     "32 30 0:28 ROOT /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 "
+    "rw,nsdelegate\n";
+
+// What a hybrid machine mounts besides: version 2, without these controllers.
+constexpr char kUnified[] =
+    "34 30 0:29 ROOT /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 "
     "rw,nsdelegate\n";
 
 // What memory.limit_in_bytes has without a limit.
@@ -144,7 +150,7 @@ TEST_F(CgroupTest, FilesThatSayNothingSetNoLimit) {
   EXPECT_EQ(Cores(), kNoQuota);
 }
 
-TEST_F(CgroupTest, AMemoryLimitOfVersion1IsThatOfItsOwnController) {
+TEST_F(CgroupTest, AMemoryLimitOfVersion1IsThatOfTheMemoryController) {
   // The two controllers may have the process in different groups.
   Mount(kVersion1, "/", "5:memory:/system/encoderd\n4:cpu,cpuacct:/other\n");
   Memory1("", kNoneOfVersion1);
@@ -174,6 +180,26 @@ TEST_F(CgroupTest, TheLeastMemoryLimitAboveAProcessHolds) {
   Memory1("/pods/pod7", kNoneOfVersion1);
   Memory1("/pods", "4000000");
   EXPECT_EQ(Memory(), 4000000);
+}
+
+TEST_F(CgroupTest, AHybridMachineHasTheLimitsOfBothVersions) {
+  Mount(absl::StrCat(kVersion1, kUnified), "/",
+        "5:memory:/system/encoderd\n4:cpu,cpuacct:/system/encoderd\n"
+        "0::/system.slice\n");
+  Quota1("/system/encoderd", "300000");
+  Memory1("/system/encoderd", "2147483648");
+  EXPECT_EQ(Cores(), 3);
+  EXPECT_EQ(Memory(), int64_t{2} << 30);
+  // The process is in another group of version 2.
+  Quota2("/unified/system/encoderd", "100000");
+  Memory2("/unified/system/encoderd", "1000000");
+  EXPECT_EQ(Cores(), 3);
+  EXPECT_EQ(Memory(), int64_t{2} << 30);
+  // A controller may be that of version 2; the least limit holds.
+  Quota2("/unified/system.slice", "200000");
+  Memory2("/unified/system.slice", "1073741824");
+  EXPECT_EQ(Cores(), 2);
+  EXPECT_EQ(Memory(), int64_t{1} << 30);
 }
 
 TEST_F(CgroupTest, MaxAndHugeNumbersAreNoMemoryLimit) {

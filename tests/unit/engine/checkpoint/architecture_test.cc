@@ -138,7 +138,7 @@ TEST_F(ArchitectureTest, RefusesAPaddingTokenWithoutARow) {
               IsError(kDataLoss, "pad_token_id is -1"));
 }
 
-TEST_F(ArchitectureTest, DistilBertHasNoSegmentsAndAnEpsilonOfItsOwn) {
+TEST_F(ArchitectureTest, DistilBertHasNoSegmentsAndAnotherEpsilon) {
   const auto config =
       Config("distilbert", {{"layer_norm_eps", 0.5}, {"type_vocab_size", 2}});
   ASSERT_THAT(config, IsOk());

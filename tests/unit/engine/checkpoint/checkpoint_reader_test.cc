@@ -225,7 +225,7 @@ TEST_F(WeightsTest, AModelWithoutSegmentsHasNoSegmentRows) {
   EXPECT_EQ((*reader)->ReadOuter().value().embeddings.segment.rows, 0);
 }
 
-TEST_F(WeightsTest, IgnoresAndNotesTensorsBesideTheEncoder) {
+TEST_F(WeightsTest, IgnoresAndNotesTensorsBesidesTheEncoders) {
   tensors_.push_back(FloatTensor("pooler.dense.weight", {2}, {1, NAN}));
   tensors_.push_back(FloatTensor("cls.predictions.bias", {1}, {1}));
   tensors_.push_back({"embeddings.position_ids", "I64", {1}, "12345678"});

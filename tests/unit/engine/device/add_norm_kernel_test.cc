@@ -119,7 +119,7 @@ TEST_P(AddNormKernelTest, TakesItsInputsAsItsOutputs) {
   }
 }
 
-TEST_P(AddNormKernelTest, GivesARowTheSameBitsInAnyCompany) {
+TEST_P(AddNormKernelTest, GivesARowTheSameBitsInAnyBatch) {
   Draw(45);
   std::string sum = Unset(), y = Unset();
   AddNorm(x_bytes_, residual_bytes_, sum, y);

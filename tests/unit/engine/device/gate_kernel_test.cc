@@ -66,7 +66,7 @@ TEST_P(GateKernelTest, MultipliesAnActivationByTheOtherHalf) {
   }
 }
 
-TEST_P(GateKernelTest, GivesARowTheSameBitsInAnyCompany) {
+TEST_P(GateKernelTest, GivesARowTheSameBitsInAnyBatch) {
   std::vector<float> x = Random(4 * 2 * 37, 2.0f);
   const std::string bytes = Elements(&x);
   for (const Function& function : kFunctions) {

@@ -95,7 +95,7 @@ TEST_P(RotateKernelTest, KeepsPositionZeroBitForBit) {
   EXPECT_EQ(Rotated(heads, bytes, {0}), bytes);
 }
 
-TEST_P(RotateKernelTest, GivesARowTheSameBitsInAnyCompany) {
+TEST_P(RotateKernelTest, GivesARowTheSameBitsInAnyBatch) {
   const Heads heads = {2, 54, 27};
   MakeTables(heads.pairs);
   const std::vector<int32_t> positions = {4, 0, 8, 4};

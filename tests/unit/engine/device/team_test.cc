@@ -166,7 +166,7 @@ TEST_P(SlowThreadTest, HelpersTakeWhatTheCallerHasNotBegun) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, SlowThreadTest, ::testing::Values(2, 3));
 
-TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
+TEST_P(TeamTest, ThreadsHaveSeparateScratch) {
   FullTeam team(GetParam());
   ASSERT_TRUE(team.Reserve(kSome).ok());
   int of_caller = 0;

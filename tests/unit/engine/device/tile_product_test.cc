@@ -119,7 +119,7 @@ TEST_P(TileProductTest, SumsEveryNumberOfColumns) {
   }
 }
 
-TEST_P(TileProductTest, KeepsARowsBitsInAnyCompany) {
+TEST_P(TileProductTest, KeepsARowsBitsInAnyBatch) {
   constexpr int64_t kRows = 40;
   for (const int64_t in : {1, 16, 31, 32, 64, 65, 159, 384, 1099}) {
     Prepare(in, 77, kRows, Activation::kGeluErf);

@@ -45,7 +45,7 @@ TEST(AddedTokensTest, TheLongestTokenAtAPlaceWins) {
   EXPECT_EQ(Split(tokens, "xabab"), "x|1:ab|1:ab");
 }
 
-TEST(AddedTokensTest, ASingleWordTokenNeedsNoWordCharacterBesideIt) {
+TEST(AddedTokensTest, ASingleWordTokenNeedsNoWordCharacterNextToIt) {
   AddedToken token = Token("tok", 1);
   token.single_word = true;
   EXPECT_EQ(Split({token}, "tok atok toka tok,(tok)"),

@@ -96,7 +96,7 @@ TEST(WordPieceTest, AgreesWithTheDefinitionOnRandomVocabularies) {
   }
 }
 
-TEST(WordPieceTest, KnowsHowManyBytesATokenStandsFor) {
+TEST(WordPieceTest, KnowsTheBytesThatATokenStandsFor) {
   const WordPiece made = Make({"[UNK]", "un", "##aff"});
   EXPECT_EQ(made.TokenBytes(1, true), 2);
   EXPECT_EQ(made.TokenBytes(2, false), 3);

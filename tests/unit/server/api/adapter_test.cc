@@ -182,7 +182,7 @@ TEST_F(AdapterTest, TokenIdsAreNeverCutWhateverIsAskedFor) {
   EXPECT_EQ(ReasonOf(Embed(windows).status()), "INPUT_TOO_LONG");
 }
 
-TEST_F(AdapterTest, OverlongIdsAreRefusedBesideATextThatIsCut) {
+TEST_F(AdapterTest, OverlongIdsAreRefusedNextToATextThatIsCut) {
   const int64_t max_len = model_->info().limits.max_len;
   EmbedRequest request = Texts({std::string(max_len, 'x')});
   request.inputs.push_back(IdsOfLength(max_len + 1));

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/error.h"
-#include "engine/base/steady_time.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace encoderd {
 namespace {
@@ -191,6 +194,25 @@ TEST(LogLimitTest, CountsWhatItLeavesOutForTheNextLine) {
   EXPECT_EQ(limit.Allows(start + absl::Seconds(1)), std::nullopt);
   EXPECT_EQ(limit.Allows(start + absl::Seconds(2)), 1);
   EXPECT_EQ(limit.Allows(start + absl::Seconds(3)), 0);
+}
+
+TEST(LogLimitTest, CountsTheLinesOfAllThreads) {
+  constexpr int kThreads = 4, kLines = 20000, kBurst = 100;
+  CountingLogLimit limit(kBurst, absl::Seconds(1));
+  const absl::Time start = absl::UnixEpoch();
+  std::atomic<int> written{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int line = 0; line < kLines; ++line) {
+        if (limit.Allows(start).has_value()) ++written;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(written, kBurst);
+  EXPECT_EQ(limit.Allows(start + absl::Seconds(kBurst)),
+            kThreads * kLines - kBurst);
 }
 
 TEST(LogLimitTest, TellsOfLinesLeftOutWhereThereAreAny) {

@@ -51,7 +51,7 @@ TEST(HttpTest, AnswersItsThreePaths) {
               StartsWith("HTTP/1.1 503"));
 }
 
-TEST(HttpTest, APageThatCannotBeMadeIsAnErrorOfItsOwn) {
+TEST(HttpTest, APageThatCannotBeMadeHasASeparateError) {
   HttpSources sources = Sources();
   sources.metrics_text = []() -> std::string { throw std::bad_alloc(); };
   EXPECT_THAT(Answer("GET /metrics HTTP/1.1", sources),

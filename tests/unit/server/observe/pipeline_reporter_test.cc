@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "engine/base/steady_time.h"
 #include "server/base/log.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {

@@ -32,7 +32,7 @@ TEST(AdmissionTest, APermitGivesItsShareBackOnce) {
   EXPECT_EQ(admission.tokens(), 0);
 }
 
-TEST(AdmissionTest, RefusesWhatDoesNotFitBesideTheOthersWithEveryNumber) {
+TEST(AdmissionTest, RefusesWhatDoesNotFitNextToTheOthersWithEveryNumber) {
   Admission admission(100, 1000);
   const auto held = admission.Admit(60, false, 0);
   const auto refused = admission.Admit(41, false, 0);

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
@@ -133,6 +133,29 @@ TEST(PipelineFaultTest, ABatchThatHangsAgesWhileTheOtherThreadComputes) {
   harness.device.OpenGate();
   EXPECT_TRUE(hangs.Get().ok());
   EXPECT_TRUE(Eventually([&] { return age() == absl::ZeroDuration(); }));
+}
+
+TEST(PipelineFaultTest, ABatchThatRunsAgainInHalvesKeepsItsAge) {
+  PipelineHarness harness;
+  harness.device.PoisonToken(FakeTokenizer::Id('!'));
+  auto blocker = harness.Block();
+  auto bad = harness.Submit({"bad!"});
+  auto good = harness.Submit({"good"});
+  harness.WaitForQueue(2);
+  harness.device.LetThrough(1);
+  EXPECT_TRUE(blocker.Get().ok());
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  const absl::Time since = SteadyNow();
+  absl::SleepFor(absl::Milliseconds(20));
+  harness.device.LetThrough(1);
+  ASSERT_TRUE(Eventually([&] { return harness.device.log_size() == 2; }));
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  const absl::Duration passed = SteadyNow() - since;
+  EXPECT_GE(harness.pipeline->figures().oldest_batch_age, passed);
+  harness.device.OpenGate();
+  EXPECT_FALSE(bad.Get().ok());
+  EXPECT_TRUE(good.Get().ok());
+  EXPECT_EQ(harness.device.log()[1].rows.size(), 2u);
 }
 
 TEST(PipelineFaultTest, ALostDeviceAnswersEverythingAtOnce) {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/queue_pace.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
@@ -330,10 +330,10 @@ TEST(PipelineQueueTest, IdleCoresShareABatchOfSeveralTexts) {
   EXPECT_EQ(harness.device.log_size(), 1);
 }
 
-TEST(PipelineQueueTest, ASmallRequestIsComputedInTheMidstOfABatch) {
+TEST(PipelineQueueTest, ASmallRequestIsComputedInTheMiddleOfABatch) {
   PipelineHarness harness(WithSmall(16));
   harness.device.CloseGate();
-  auto under_way = harness.Submit({std::string(40, 'x')});
+  auto in_flight = harness.Submit({std::string(40, 'x')});
   ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
   auto waits =
       harness.Submit(std::vector<std::string>(9, std::string(40, 'y')));
@@ -343,13 +343,13 @@ TEST(PipelineQueueTest, ASmallRequestIsComputedInTheMidstOfABatch) {
   harness.device.LetThrough(1);
   // It is at the other session while the batch is still in flight.
   ASSERT_TRUE(harness.in_pauses.WaitForBatchesAtGate(1));
-  EXPECT_FALSE(under_way.answered());
+  EXPECT_FALSE(in_flight.answered());
   harness.in_pauses.OpenGate();
   const auto answer = small.Get();
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->outputs[0].values, harness.Expected("abc"));
   harness.device.OpenGate();
-  EXPECT_TRUE(under_way.Get().ok());
+  EXPECT_TRUE(in_flight.Get().ok());
   EXPECT_TRUE(waits.Get().ok());
   EXPECT_EQ(harness.in_pauses.rows_computed(), 1);
 }
@@ -358,7 +358,7 @@ TEST(PipelineQueueTest, WhatFailsInAPauseFailsAlone) {
   PipelineHarness harness(WithSmall(16));
   harness.in_pauses.ThrowOnToken(FakeTokenizer::Id('z'));
   harness.device.CloseGate();
-  auto under_way = harness.Submit({std::string(40, 'x')});
+  auto in_flight = harness.Submit({std::string(40, 'x')});
   ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
   auto good = harness.Submit({"abc"});
   auto bad = harness.Submit({"z"});
@@ -366,7 +366,7 @@ TEST(PipelineQueueTest, WhatFailsInAPauseFailsAlone) {
   harness.device.OpenGate();
   EXPECT_EQ(ReasonOf(bad.Get().status()), "DEVICE_FAULT");
   EXPECT_TRUE(good.Get().ok());
-  EXPECT_TRUE(under_way.Get().ok());
+  EXPECT_TRUE(in_flight.Get().ok());
 }
 
 // A pause is offered after every batch, and small requests always wait.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -64,7 +64,7 @@ TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
   EXPECT_GE(tokenizing.sum, 2 * (end - begin));
 }
 
-TEST(PipelineTest, TakesPairsAndTokenIdsBesideTexts) {
+TEST(PipelineTest, TakesPairsAndTokenIdsBesidesTexts) {
   PipelineHarness harness;
   TokenSequence ids;
   ids.token_ids = {5, 6, 7};

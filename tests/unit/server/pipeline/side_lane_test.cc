@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/pipeline.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"

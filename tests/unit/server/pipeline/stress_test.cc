@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {

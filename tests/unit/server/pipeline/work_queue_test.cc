@@ -20,7 +20,12 @@ class NoHost final : public CallHost {
 
 class WorkQueueTest : public ::testing::Test {
  protected:
-  WorkQueueTest() { now = absl::UnixEpoch(); }
+  // small_tokens: as in FairShares.
+  explicit WorkQueueTest(int64_t small_tokens = 0)
+      : queue_(std::make_shared<WorkQueue>(FairShares{10, 10, small_tokens},
+                                           &observer_)) {
+    now = absl::UnixEpoch();
+  }
 
   // Calls of a batch each.
   void Queue(int calls) {
@@ -44,8 +49,7 @@ class WorkQueueTest : public ::testing::Test {
 
   RecordingObserver observer_;
   NoHost host_;
-  const std::shared_ptr<WorkQueue> queue_ =
-      std::make_shared<WorkQueue>(FairShares{10, 10, 0}, &observer_);
+  const std::shared_ptr<WorkQueue> queue_;
   uint64_t id_ = 0;
 };
 
@@ -71,6 +75,26 @@ TEST_F(WorkQueueTest, TheAgeIsThatOfTheOldestBatchInCompute) {
   EXPECT_FALSE(Take(&other));
   EXPECT_EQ(queue_->busy(), 0);
   EXPECT_EQ(Age(), absl::ZeroDuration());
+}
+
+class SmallWorkTest : public WorkQueueTest {
+ protected:
+  SmallWorkTest() : WorkQueueTest(10) {}
+};
+
+// A thread that pauses for small requests is still in its batch.
+TEST_F(SmallWorkTest, SmallRequestsInTheMiddleOfABatchLeaveItsAge) {
+  Queue(2);
+  Work batch;
+  ASSERT_TRUE(Take(&batch));
+  now += absl::Seconds(10);
+  Work small;
+  queue_->TakeSmall(10, now, &small);
+  ASSERT_EQ(small.taken.size(), 1u);
+  EXPECT_EQ(queue_->busy(), 1);
+  EXPECT_EQ(Age(), absl::Seconds(10));
+  now += absl::Seconds(5);
+  EXPECT_EQ(Age(), absl::Seconds(15));
 }
 
 // A scrape reads the clock before it has the lock.

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/trace/tracer.h"
 

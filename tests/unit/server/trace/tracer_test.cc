@@ -14,9 +14,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "engine/base/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/steady_time.h"
 
 namespace encoderd {
 namespace {
@@ -153,7 +153,7 @@ TEST(TracerTest, WithoutACallersTraceTheRatioDecides) {
   }
 }
 
-TEST(TracerTest, ATraceOfItsOwnHasNoParentAndAFreshId) {
+TEST(TracerTest, ATraceThatStartsHereHasNoParentAndAFreshId) {
   Collector collector;
   collector.Open();
   const Tracer tracer(TraceOptions(), collector.Take());

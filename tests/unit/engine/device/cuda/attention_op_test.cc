@@ -226,14 +226,14 @@ void CheckCompany(DType dtype, int32_t head_size, uint32_t allowed,
   }
 }
 
-TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyCompany) {
+TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyBatch) {
   for (const DType dtype : kDTypes) CheckCompany(dtype, 32, 0, 0, 10);
   CheckCompany(DType::kBF16, 32, kAllAttentionPaths, 0, 100);
   CheckCompany(DType::kF16, 64, kAllAttentionPaths, 150, 80);
   CheckCompany(DType::kBF16, 128, kAllAttentionPaths, 0, 20);
 }
 
-TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyCompanyWithinReach) {
+TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyBatchWithinReach) {
   CheckCompany(DType::kF32, 32, 0, 0, 200, {-1, 0});
   CheckCompany(DType::kBF16, 32, kAllAttentionPaths, 0, 200, {-1, 0});
   CheckCompany(DType::kF16, 32, kAllAttentionPaths, 150, 200, {16, 16});

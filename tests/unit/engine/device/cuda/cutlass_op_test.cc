@@ -154,7 +154,7 @@ TEST_F(CutlassOpTest, EqualsItsFormulaByEveryTileAtEveryCountOfRows) {
   }
 }
 
-TEST_F(CutlassOpTest, GivesARowTheSameBitsAloneAndInAnyCompany) {
+TEST_F(CutlassOpTest, GivesARowTheSameBitsAloneAndInAnyBatch) {
   std::mt19937 random(2);
   for (const Shape& shape : kShapes) {
     for (const DType dtype : k16Bits) {

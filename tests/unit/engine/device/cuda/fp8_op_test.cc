@@ -122,7 +122,7 @@ TEST(QuantizeRowsOpTest, RoundsAsTheHostDoes) {
   }
 }
 
-TEST(QuantizeRowsOpTest, GivesARowTheSameBitsInAnyCompanyAndAsTheHostDoes) {
+TEST(QuantizeRowsOpTest, GivesARowTheSameBitsInAnyBatchAndAsTheHostDoes) {
   std::mt19937 random(2);
   const int32_t cols = 272;
   const auto x = RandomValues(9 * cols, DType::kBF16, &random);

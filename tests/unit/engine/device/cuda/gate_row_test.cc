@@ -93,7 +93,7 @@ TEST(GateOpTest, LetsNotANumberThroughEitherHalf) {
   }
 }
 
-TEST(GateOpTest, GivesARowTheSameBitsInAnyCompany) {
+TEST(GateOpTest, GivesARowTheSameBitsInAnyBatch) {
   std::mt19937 random(3);
   const int64_t cols = 264, rows = 11;
   for (const DType dtype : kDTypes) {

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(CudaGraphTest, GoesOnWithoutGraphsAfterAnyCallThatFails) {
+TEST_F(CudaGraphTest, ContinuesWithoutGraphsAfterAnyCallThatFails) {
   const auto plain = Build(Card(false));
   const auto plainly = plain->NewSession({100}).value();
   const auto encoder = Build(Card(true));

@@ -194,7 +194,7 @@ TEST_F(CudaGraphTest, CopiesNothingAroundAGraphButStates) {
   EXPECT_EQ(runtime_->graphs(), 2);
 }
 
-TEST_F(CudaGraphTest, ServesSeveralCardsEachByGraphsOfItsOwn) {
+TEST_F(CudaGraphTest, ServesSeveralCardsEachBySeparateGraphs) {
   const auto encoder = Build(TwoCards());
   const PackedBatch batch = Batch({11, 20});
   const auto plain = Build(Card(false));

@@ -59,7 +59,7 @@ TEST(NormE4m3Test, WritesWhatQuantizeRowsMakesOfItsRowsAtEveryWidth) {
   }
 }
 
-TEST(NormE4m3Test, GivesARowTheSameCodesInAnyCompany) {
+TEST(NormE4m3Test, GivesARowTheSameCodesInAnyBatch) {
   std::mt19937 random(2);
   const int32_t hidden = 272, rows = 11;
   const auto x = RandomValues(rows * hidden, DType::kBF16, &random);

@@ -108,7 +108,7 @@ TEST(NormSumTest, WritesTheSameRowsInE4m3) {
   }
 }
 
-TEST(NormSumTest, GivesARowTheSameBitsInAnyCompany) {
+TEST(NormSumTest, GivesARowTheSameBitsInAnyBatch) {
   std::mt19937 random(3);
   const int32_t hidden = 272, rows = 11;
   const Norm norm(hidden, &random);

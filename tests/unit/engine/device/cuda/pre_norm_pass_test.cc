@@ -287,7 +287,7 @@ TEST(PreNormPassTest, EqualsItsFormulas) {
   }
 }
 
-TEST(PreNormPassTest, GivesTheSameBitsByGraphsAndInAnyCompany) {
+TEST(PreNormPassTest, GivesTheSameBitsByGraphsAndInAnyBatch) {
   for (const DType dtype : kDTypes) {
     Layer plain(NewCudaDevice(TestRuntime(), TestProducts(), 0,
                               DTypeName(dtype), "dtype", /*graphs=*/false)

@@ -130,7 +130,7 @@ TEST_F(ProvePathsTest, LeavesToQuantizeRowsANormWhoseCodesAreWrong) {
 
 TEST_F(ProvePathsTest, ServesThePlainPathsWhereMemoryIsShort) {
   for (const char* call : {"NewStream", "Allocate", "AllocatePinned"}) {
-    runtime_.Fail(call, 2, 0, /*for_ever=*/true);
+    runtime_.Fail(call, 2, 0, /*forever=*/true);
     ASSERT_TRUE(Prove(DType::kBF16, Operands::kE4m3).ok()) << call;
     EXPECT_EQ(paths_.attention_paths, 0U) << call;
     EXPECT_FALSE(notes_.empty());

@@ -117,7 +117,7 @@ TEST(RotateOpTest, TakesRowsThatAreMoreThanABlock) {
   }
 }
 
-TEST(RotateOpTest, GivesARowTheSameBitsInAnyCompany) {
+TEST(RotateOpTest, GivesARowTheSameBitsInAnyBatch) {
   std::mt19937 random(5);
   const int32_t rows = 11;
   for (const DType dtype : kDTypes) {

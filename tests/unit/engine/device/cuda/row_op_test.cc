@@ -323,7 +323,7 @@ std::vector<float> Picked(const std::vector<float>& rows, int32_t cols,
 
 // op(x, residual) of rows in any order and number has the bits of all at once.
 template <typename RowOp>
-void ExpectSameBitsInAnyCompany(DType dtype, int32_t cols, const RowOp& op) {
+void ExpectSameBitsInAnyBatch(DType dtype, int32_t cols, const RowOp& op) {
   std::mt19937 random(8);
   const int32_t rows = 11;
   const auto x = RandomValues(rows * cols, dtype, &random);
@@ -340,14 +340,14 @@ void ExpectSameBitsInAnyCompany(DType dtype, int32_t cols, const RowOp& op) {
   }
 }
 
-TEST(RowOpTest, GivesARowTheSameBitsInAnyCompany) {
+TEST(RowOpTest, GivesARowTheSameBitsInAnyBatch) {
   const int32_t cols = 272;
   std::mt19937 random(9);
   const Norm norm(cols, &random);
   const OnCard bias(RandomValues(cols, DType::kF32, &random), DType::kF32);
   for (const DType dtype : kDTypes) {
     for (const bool with_residual : {true, false}) {
-      ExpectSameBitsInAnyCompany(
+      ExpectSameBitsInAnyBatch(
           dtype, cols, [&](const auto& x, const auto& residual) {
             const OnCard x_card(x, dtype), residual_card(residual, dtype);
             const int64_t rows = static_cast<int64_t>(x.size()) / cols;
@@ -360,7 +360,7 @@ TEST(RowOpTest, GivesARowTheSameBitsInAnyCompany) {
             return x_card.Values(dtype);
           });
     }
-    ExpectSameBitsInAnyCompany(dtype, cols, [&](const auto& x, const auto&) {
+    ExpectSameBitsInAnyBatch(dtype, cols, [&](const auto& x, const auto&) {
       const OnCard y(x, dtype);
       const BiasActivationOp op = {
           Activation::kGeluErf, bias.as<float>(),

@@ -85,7 +85,7 @@ TEST_F(SeveralCardsTest, PutsTheWeightsOnEachAndDealsSessionsOutInTurn) {
   EXPECT_GT(runtime_->allocated_bytes(0), weights);
 }
 
-TEST_F(SeveralCardsTest, GivesTheSameBitsOnEachOnAThreadOfItsOwn) {
+TEST_F(SeveralCardsTest, GivesTheSameBitsOnEachOnASeparateThread) {
   const auto alone = Build({0}).value();
   const auto want = RunPass(alone->NewSession({100}).value().get()).value();
   for (const std::vector<int32_t>& ordinals :

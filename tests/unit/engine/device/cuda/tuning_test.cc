@@ -109,7 +109,7 @@ TEST_F(TunedProductsTest, TimesTheCallsTooWhereTheyCannotRunByAGraph) {
   bench_.algorithms["b"].on_run = [this] { bench_.now += 1e6; };
   // The last call first: what fails stays failed.
   for (const char* call : {"LaunchGraph", "EndCapture", "BeginCapture"}) {
-    runtime_->Fail(call, 900, 0, /*for_ever=*/true);
+    runtime_->Fail(call, 900, 0, /*forever=*/true);
     EXPECT_THAT(Buckets(Start().value()), Each("c")) << call;
     EXPECT_EQ(runtime_->graphs(), 0);
   }

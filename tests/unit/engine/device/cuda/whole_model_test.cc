@@ -237,7 +237,7 @@ const std::pair<DType, std::string> kNumbers[] = {{DType::kF32, "dtype"},
 
 class CudaCompanyTest : public ::testing::TestWithParam<Form> {};
 
-TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
+TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyBatchAndSession) {
   RandomShape shape = GetParam().shape;
   const auto sequences =
       Sequences(shape, {1, 3, 8, 15, 16, 17, 31, 40, 64, 65, 80, 96});

@@ -1,7 +1,7 @@
 // Time for intervals, limits and waits, which a step of the wall clock must
 // neither stretch nor cut short.
-#ifndef ENCODERD_ENGINE_BASE_STEADY_TIME_H_
-#define ENCODERD_ENGINE_BASE_STEADY_TIME_H_
+#ifndef ENCODERD_SERVER_BASE_STEADY_TIME_H_
+#define ENCODERD_SERVER_BASE_STEADY_TIME_H_
 
 #include <chrono>
 
@@ -26,4 +26,4 @@ inline absl::Time SteadyNow() {
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_ENGINE_BASE_STEADY_TIME_H_
+#endif  // ENCODERD_SERVER_BASE_STEADY_TIME_H_

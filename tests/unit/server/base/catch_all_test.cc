@@ -1,4 +1,4 @@
-#include "engine/base/catch_all.h"
+#include "server/base/catch_all.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What turns exceptions into a status.
-#ifndef ENCODERD_ENGINE_BASE_CATCH_ALL_H_
-#define ENCODERD_ENGINE_BASE_CATCH_ALL_H_
+#ifndef ENCODERD_SERVER_BASE_CATCH_ALL_H_
+#define ENCODERD_SERVER_BASE_CATCH_ALL_H_
 
 #include <exception>
 
@@ -25,4 +25,4 @@ absl::Status CatchAll(const Body& body) {
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_ENGINE_BASE_CATCH_ALL_H_
+#endif  // ENCODERD_SERVER_BASE_CATCH_ALL_H_

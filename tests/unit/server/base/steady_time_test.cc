@@ -1,4 +1,4 @@
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 // Over the standard library's, not Abseil's: distributions ship Abseil without
 // ThreadSanitizer's hooks, so the sanitizer would not see what absl::Mutex
 // orders.
-#ifndef ENCODERD_SERVER_PIPELINE_MUTEX_H_
-#define ENCODERD_SERVER_PIPELINE_MUTEX_H_
+#ifndef ENCODERD_SERVER_BASE_MUTEX_H_
+#define ENCODERD_SERVER_BASE_MUTEX_H_
 
 #include <algorithm>
 #include <condition_variable>
@@ -12,7 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 
 namespace encoderd {
 
@@ -106,4 +106,4 @@ class CondVar {
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_SERVER_PIPELINE_MUTEX_H_
+#endif  // ENCODERD_SERVER_BASE_MUTEX_H_

@@ -1,4 +1,4 @@
-#include "server/pipeline/mutex.h"
+#include "server/base/mutex.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {

@@ -256,9 +256,11 @@ absl::Status CheckFlag(const Parts& parts, int files_left) {
 absl::Status CheckVariables(const Parts& parts, int files_left) {
   for (const absl::string_view name :
        absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
-    if (!NeedsValue(name)) continue;
     const std::string variable = absl::StrCat("FLAGS_", name);
     const char* const value = std::getenv(variable.c_str());
+    if (value == nullptr && parts.name == "tryfromenv" && !NeedsValue(name)) {
+      continue;
+    }
     if (value == nullptr) {
       return Bad(absl::StrCat("--", parts.name, "=", name, ": the variable ",
                               variable,

@@ -206,10 +206,17 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
   return context;
 }
 
+// What BoringSSL accepts, and so every client that is built on gRPC's C core:
+// OpenSSL also takes keys on P-521 and of Ed25519.
+constexpr char kSignatures[] =
+    "ECDSA+SHA256:rsa_pss_rsae_sha256:RSA+SHA256:ECDSA+SHA384:"
+    "rsa_pss_rsae_sha384:RSA+SHA384:rsa_pss_rsae_sha512:RSA+SHA512";
+
 // Both ends of a handshake in memory.
 bool HandshakeWorks(SSL_CTX* server, int version) {
   const Context client(SSL_CTX_new(TLS_client_method()));
   if (client == nullptr) return false;
+  if (SSL_CTX_set1_sigalgs_list(client.get(), kSignatures) != 1) return false;
   SSL_CTX_set_min_proto_version(client.get(), version);
   SSL_CTX_set_max_proto_version(client.get(), version);
   SSL_CTX_set_cipher_list(client.get(), kCiphers);

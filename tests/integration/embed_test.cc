@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/steady_time.h"
+#include "server/base/steady_time.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 

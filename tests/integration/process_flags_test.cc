@@ -55,9 +55,12 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--model=", "--model has an empty value"},
       {"--flagfile=", "--flagfile has an empty value"},
       {"--fromenv=insecure,bearer_token_file",
-       "--fromenv=bearer_token_file: the variable FLAGS_bearer_token_file is "
-       "not set: set it, or leave the flag out"},
-      {"--tryfromenv=tls_key_file", "FLAGS_tls_key_file is not set"},
+       "--fromenv=insecure: the variable FLAGS_insecure is not set: set it, or "
+       "leave the flag out"},
+      {"--tryfromenv=insecure,tls_key_file",
+       "--tryfromenv=tls_key_file: the variable FLAGS_tls_key_file is not set"},
+      {"--fromenv=thread", "FLAGS_thread is not set"},
+      {"--tryfromenv=max_len", "--max_len=abc: must be a whole number"},
       {"--trace_ratio=0.1", "--trace_ratio=0.1: needs --otlp_endpoint"},
       {"--threads", "--threads has no value: write --threads=VALUE"},
       {"--http_listen=127.0.0.1:8400 --listen=127.0.0.1:8400",
@@ -72,7 +75,9 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
     size_t space = test.flag.find(' ');
     more.push_back(test.flag.substr(0, space));
     if (space != std::string::npos) more.push_back(test.flag.substr(space + 1));
+    setenv("FLAGS_max_len", "abc", 1);  // for the flags that it is named for
     Process process(Arguments("positions:512", more));
+    unsetenv("FLAGS_max_len");
     EXPECT_EQ(process.Wait(), kExitStartFailed) << test.flag;
     EXPECT_THAT(process.log(), HasSubstr(test.message)) << test.flag;
     EXPECT_THAT(process.log(), HasSubstr("level=error event=start_failed "))

@@ -7,6 +7,8 @@
 # server, server2      for localhost, 127.0.0.1 and ::1; server2 is its replacement
 # soon, today          a server's that expires in five days, in twelve hours
 # odd_curve            a server's, with a key on a curve that TLS does not have
+# p521, ed25519        a server's, with a key that few clients take
+# p384                 a server's, with a key that all take
 # client               for a client that proves who it is
 # expired, future      a server's, no longer and not yet valid
 # expired_client       a client's, no longer valid
@@ -48,8 +50,12 @@ CNF
 
 quietly() { "$@" 2> openssl.log || { cat openssl.log >&2; exit 1; }; }
 
-# key NAME [CURVE]
+# key NAME [CURVE or ed25519]
 key() {
+  if [ "${2-}" = ed25519 ]; then
+    quietly openssl genpkey -algorithm ed25519 -out "$1.key"
+    return
+  fi
   quietly openssl ecparam -name "${2:-prime256v1}" -genkey -noout -out "$1.key"
 }
 
@@ -93,6 +99,9 @@ leaf client client "$past" "$later"
 leaf soon server "$past" "$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)"
 leaf today server "$past" "$(date -u -d '+12 hours' +%Y%m%d%H%M%SZ)"
 leaf odd_curve server "$past" "$later" ca secp256k1
+leaf p384 server "$past" "$later" ca secp384r1
+leaf p521 server "$past" "$later" ca secp521r1
+leaf ed25519 server "$past" "$later" ca ed25519
 leaf expired server "$past" "$yesterday"
 leaf future server "$future" "$later"
 leaf expired_client client "$past" "$yesterday"

@@ -92,8 +92,13 @@ TEST(CertificatesTest, OnlyWhatWasReadIsHandedOn) {
 }
 
 TEST(CertificatesTest, AKeyThatNoClientTakesIsRefused) {
-  EXPECT_THAT(Read(Files("odd_curve")),
-              IsError(kInvalid, "odd_curve.pem: cannot be used for TLS 1."));
+  for (const char* rare : {"odd_curve", "p521", "ed25519"}) {
+    EXPECT_THAT(Read(Files(rare)),
+                IsError(kInvalid, absl::StrCat(rare,
+                                               ".pem: cannot be used "
+                                               "for TLS 1.")));
+  }
+  EXPECT_THAT(Read(Files("p384")), IsOk());
 }
 
 TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {

@@ -26,14 +26,14 @@ import grpc
 from encoderd._channel import LEAST_PAUSE
 from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
+from encoderd._message_limit import MessageLimit
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
 from encoderd._stream_events import Ended, Event
 from encoderd.errors import (DRAINING, TOO_LARGE, TOO_MANY, EncoderdError,
                              after_retries, explain, from_status,
-                             is_too_large, make_error, name_too_large,
-                             out_of_time)
+                             is_too_large, make_error, out_of_time)
 from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
                              is_cursor, named_limit)
 from encoderd.results import Embedding
@@ -107,6 +107,7 @@ class Bulk:
                                 fingerprint=fingerprint)
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
+        self._limit = MessageLimit()
         self._trouble: Optional[EncoderdError] = None  # last that was not final
         self._silent = 0.0  # seconds waited since the last answer
         self._connected = False
@@ -207,12 +208,16 @@ class Bulk:
 
     def requests(self, now: float) -> Iterator[encoder_pb2.EmbedRequest]:
         """Those to be sent by now."""
-        for pending in self._window:
+        for pending in list(self._window):
             if (pending.results is None and not pending.sent
                     and pending.not_before <= now):
                 request = encoder_pb2.EmbedRequest(
                     model=self._model, inputs=pending.part.inputs,
                     options=self._options, request_id=pending.id)
+                refusal = self._limit.refusal(request, pending.part.places)
+                if refusal is not None:
+                    self._split(pending, refusal)
+                    continue
                 pending.sent = True
                 pending.size = request.ByteSize()
                 yield request
@@ -231,6 +236,8 @@ class Bulk:
 
     def wait(self, now: float) -> float:
         """Seconds to wait for the next event at most; perhaps infinite."""
+        if self._window and self._window[0].results is not None:
+            return 0.0  # refused here
         if not self.asks:
             return math.inf
         ends = [now + min(LONGEST_WAIT, self._patience - self._silent)]
@@ -265,8 +272,8 @@ class Bulk:
         if response.HasField("error"):
             error = from_status(response.error, pending.part.places)
             if is_too_large(error, pending.size):  # of a call of Embed
-                error = name_too_large(error, pending.size,
-                                       pending.part.places)
+                error = explain(error, pending.size, pending.part.places)
+                self._limit.learn(error)
             if error.reason == TOO_LARGE or (
                     error.reason == TOO_MANY and len(pending.part.inputs) > 1):
                 self._heard()
@@ -328,14 +335,16 @@ class Bulk:
         for pending in self._in_flight():
             if is_too_large(error, pending.size):
                 self._heard()
-                self._split(pending, name_too_large(error, pending.size,
-                                                    pending.part.places))
+                named = explain(error, pending.size, pending.part.places)
+                self._limit.learn(named)
+                self._split(pending, named)
                 return
         # INTERNAL is what gRPC makes of an interrupted connection, and
         # grpc.aio of an end that a write was too late for.
         if (not _worth_another_try(error)
                 and error.code is not grpc.StatusCode.INTERNAL):
             raise explain(error)  # an answer may be too large, too
+        self._limit = MessageLimit()  # another server may take more
         self._trouble = error
         self._connect_at = now + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)

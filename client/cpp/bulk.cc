@@ -334,7 +334,7 @@ class Work {
     if (!WorthAnotherTry(status) && !absl::IsInternal(status)) return status;
     trouble_ = status;
     largest_request_.reset();  // another server may take more
-    connect_at_ = SteadyNow() + pause_;
+    connect_at_ = SteadyNow() + ReopenPause(status, pause_);
     pause_ = std::min(kBackoffMultiplier * pause_, kLongestBackoff);
     return absl::OkStatus();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/random/random.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -207,6 +208,20 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
   return context;
 }
 
+absl::Duration Spread(absl::Duration pause) {
+  thread_local absl::InsecureBitGen random;
+  return pause * absl::Uniform(random, 1.0, 1.5);
+}
+
+absl::Duration ReopenPause(const absl::Status& status, absl::Duration backoff) {
+  const auto details = GetErrorDetails(status);
+  if (absl::IsResourceExhausted(status) && details.has_value() &&
+      details->retry_delay.has_value()) {
+    backoff = std::max(backoff, *details->retry_delay);
+  }
+  return Spread(backoff);
+}
+
 std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline) {
   // A server that ends may cancel calls that have reached it.
@@ -232,7 +247,7 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
   if (absl::IsUnavailable(status) && details->reason != kLoading) {
     return std::nullopt;  // a server that leaves: see ReturnPause
   }
-  return IfBefore(deadline, *details->retry_delay);
+  return IfBefore(deadline, Spread(*details->retry_delay));
 }
 
 std::optional<absl::Duration> LongRequestPause(const absl::Status& status,

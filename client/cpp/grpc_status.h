@@ -1,6 +1,6 @@
 // grpc::Status -> absl::Status, google.rpc details as payloads; which errors
-// pass. Internal to the library and its command line. Thread-safe: pure
-// functions.
+// pass. Internal to the library and its command line. Thread-safe: functions,
+// pure but for pauses that are spread at random.
 #ifndef ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 #define ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 
@@ -85,10 +85,19 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
 // Between two attempts of a call.
 inline constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 
+// `pause`, or up to half as much more, at random: what a server refuses
+// together then does not return together.
+absl::Duration Spread(absl::Duration pause);
+
 // The pause after which a refused call is made again: the server loads its
 // model, or its queue is full, it said for how long, and `deadline` is later.
+// Spread.
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);
+
+// The pause after which a stream that ended with `status` is opened again:
+// `backoff`, or longer if a server that is full asks for that. Spread.
+absl::Duration ReopenPause(const absl::Status& status, absl::Duration backoff);
 
 // The pause after which a call is made again whose server has gone: there is no
 // connection, or it shuts down and cancels calls. Nothing of any other error,

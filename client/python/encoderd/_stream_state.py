@@ -23,7 +23,7 @@ from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
 
 import grpc
 
-from encoderd._channel import LEAST_PAUSE
+from encoderd._channel import LEAST_PAUSE, reopen_pause
 from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
 from encoderd._message_limit import MessageLimit
@@ -346,7 +346,7 @@ class Bulk:
             raise explain(error)  # an answer may be too large, too
         self._limit = MessageLimit()  # another server may take more
         self._trouble = error
-        self._connect_at = now + self._pause
+        self._connect_at = now + reopen_pause(error, self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         if error.code is grpc.StatusCode.INTERNAL:
             self._blame_the_largest(error)

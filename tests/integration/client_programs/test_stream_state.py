@@ -67,6 +67,26 @@ def test_the_server_of_another_stream_may_take_more():
     assert sent(bulk) == [["text 1"], ["yyyyyyy"]]
 
 
+# Of --max_streams, and of a server that leaves, whose pause is not for streams
+# that another server may take.
+@pytest.mark.parametrize("code, least, most", [
+    (code_pb2.RESOURCE_EXHAUSTED, 0.5, 0.75), (code_pb2.UNAVAILABLE, 0.1,
+                                               0.15)])
+def test_a_stream_is_opened_again_after_a_pause_that_is_spread(code, least,
+                                                               most):
+    pauses = []
+    for _ in range(100):
+        bulk = bulk_of(["text 0"])
+        bulk.connected()
+        bulk.handle(_stream_events.Ended(from_status(failure(
+            code, "NOT_NOW", pause_ms=500))), waited=0.0, now=0.0)
+        pauses.append(bulk.wait(0.0))
+        assert not bulk.may_connect(least - 0.01)
+        assert bulk.may_connect(most)
+    assert least <= min(pauses) < least + 0.4 * (most - least)
+    assert least + 0.6 * (most - least) < max(pauses) <= most
+
+
 # INTERNAL: what grpc.aio makes of an end that a write was too late for.
 @pytest.mark.parametrize("code, reason, waits", [
     (code_pb2.UNAVAILABLE, "DRAINING", True), (code_pb2.INTERNAL, "", True),

@@ -318,9 +318,10 @@ class Bulk:
         if error.reason == TOO_MANY:
             if 0 < named_limit(error) < len(part.inputs):
                 most = named_limit(error)
-            self._cutter.take_fewer(most)
+            self._cut.extend(self._cutter.take_fewer(most))
         for place, smaller in enumerate(part.split(most), at):
             self._window.insert(place, self._prepare(smaller))
+        self._fill()
 
     def _in_flight(self) -> List[_Pending]:
         return [each for each in self._unanswered.values() if each.sent]

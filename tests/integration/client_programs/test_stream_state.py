@@ -5,19 +5,22 @@ import pytest
 from encoderd import _stream_events, _stream_state
 from encoderd._connection_errors import Link
 from encoderd.errors import from_status, make_error
+from encoderd.inputs import Cutter
 from google.rpc import code_pb2
-from stream_service import answer, failure
+from stream_service import answer, failure, refusal, texts
 
 
-def bulk_of(texts, **options):
-    """A job of them, one text a request; all were read."""
+def bulk_of(source, end=True, **options):
+    """A job of its texts, each a request; all were read."""
     bulk = _stream_state.make_bulk(
-        texts, **{"batch_size": 1, "requests_in_flight": 16,
-                  "precision": "float32", "on_error": "per_input", "model": "",
-                  "patience": 60, "link": Link("there", False), **options})
-    for text in texts:
+        source, **{"batch_size": 1, "requests_in_flight": 16,
+                   "precision": "float32", "on_error": "per_input",
+                   "model": "", "patience": 60, "link": Link("there", False),
+                   **options})
+    for text in source:
         bulk.add(text)
-    bulk.end()
+    if end:
+        bulk.end()
     return bulk
 
 
@@ -65,6 +68,44 @@ def test_the_server_of_another_stream_may_take_more():
     bulk.handle(_stream_events.Ended(None), waited=0.0, now=0.0)
     bulk.connected()
     assert sent(bulk) == [["text 1"], ["yyyyyyy"]]
+
+
+def test_a_cutter_that_holds_more_than_it_may_send_gives_it_in_parts():
+    cutter = Cutter(8, keep_errors=True)
+    for value in ["0", "\ud800", "2", "3", "4", "5"]:
+        assert cutter.add(value) == []
+    assert cutter.take_fewer(7) == []
+    parts = cutter.take_fewer(2)
+    assert [part.places for part in parts] == [[0, 2], [3, 4], [5]]
+    assert list(parts[0].errors) == [1]
+    assert cutter.rest() is None
+    assert cutter.take_fewer(1) == []
+    (after,) = cutter.add("6")
+    assert after.places == [6]
+
+
+# An async source is slow: a part of a request waits for its next input.
+@pytest.mark.parametrize("held", [0, 2, 3, 5, 7])
+def test_after_a_refusal_what_was_held_goes_as_the_server_takes_it(held):
+    source = texts(8 + held)
+    bulk = bulk_of(source[:0], batch_size=8, end=False)
+    for text in source:
+        bulk.add(text)
+    bulk.connected()
+    (first,) = bulk.requests(0.0)
+    bulk.handle(refusal(first, failure(
+        code_pb2.INVALID_ARGUMENT, "TOO_MANY_INPUTS", limit="3")), 0.0, 0.0)
+    assert bulk.flush() == (0 < held < 3)
+    requests = list(bulk.requests(0.0))
+    assert [value.text for request in requests
+            for value in request.inputs] == source
+    assert max(len(request.inputs) for request in requests) == 3
+    for request in requests:
+        bulk.handle(answer(request), 0.0, 0.0)
+    bulk.end()
+    assert [int(found.vector[0]) for found in bulk.ready()] == list(
+        range(8 + held))
+    assert bulk.finished()
 
 
 # Of --max_streams, and of a server that leaves, whose pause is not for streams

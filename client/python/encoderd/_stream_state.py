@@ -31,7 +31,7 @@ from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
 from encoderd._stream_events import Ended, Event
-from encoderd.errors import (DRAINING, TOO_LARGE, TOO_MANY, EncoderdError,
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError,
                              after_retries, explain, from_status,
                              is_too_large, make_error, out_of_time)
 from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
@@ -189,17 +189,6 @@ class Bulk:
     def may_connect(self, now: float) -> bool:
         return bool(self._unanswered) and now >= self._connect_at
 
-    @property
-    def awaits_return(self) -> bool:
-        """Whether the next stream waits while no server listens. If a leaving
-        server no longer reads a stream, gRPC reopens it elsewhere; while nobody
-        listens, that stream never ends unless it waits. (A job's first stream
-        does not wait, to fail at once.) grpc.aio makes INTERNAL of an end that
-        a write was too late for."""
-        return self._trouble is not None and (
-            self._trouble.reason == DRAINING
-            or self._trouble.code is grpc.StatusCode.INTERNAL)
-
     def connected(self) -> None:
         """A new stream: nothing was sent over it."""
         self._connected = True
@@ -258,10 +247,18 @@ class Bulk:
             self._end_of_stream(event.error, now)
         elif event is not None:
             self._answer(event, now)
-        elif self._silent >= self._patience:
-            if self._trouble is None:
-                raise out_of_time(self._link, self._patience, SHARERS)
-            raise after_retries(self._trouble, self._patience)
+
+    @property
+    def out_of_patience(self) -> bool:
+        return self._silent >= self._patience
+
+    def give_up(self, gone: Optional[EncoderdError]) -> EncoderdError:
+        """Why it ends then. gone: why there is no connection; None: there may
+        be one."""
+        trouble = gone or self._trouble
+        if trouble is None:
+            return out_of_time(self._link, self._patience, SHARERS)
+        return after_retries(trouble, self._patience)
 
     def _answer(self, response: encoder_pb2.EmbedResponse, now: float) -> None:
         pending = self._unanswered.get(response.request_id)

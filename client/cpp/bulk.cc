@@ -17,6 +17,7 @@
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
 #include "client/cpp/requests.h"
+#include "client/cpp/retry.h"
 #include "client/cpp/same_model.h"
 #include "client/cpp/steady_time.h"
 #include "service_config.h"

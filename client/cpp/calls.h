@@ -26,6 +26,7 @@
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
+#include "client/cpp/retry.h"
 #include "client/cpp/steady_time.h"
 
 namespace encoderd::client {

@@ -1,8 +1,5 @@
 #include "client/cpp/grpc_status.h"
 
-#include <algorithm>
-
-#include "absl/random/random.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -12,13 +9,11 @@
 #include "client/cpp/error.h"
 #include "client/cpp/steady_time.h"
 #include "google/rpc/error_details.pb.h"
-#include "service_config.h"
 
 namespace encoderd::client {
 namespace {
 
 constexpr absl::string_view kInputs = "inputs[";
-constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 // A server's connections have 256 MiB by default; the call of a message that
 // takes a large share of it is reset. A reset of a smaller one has another
 // cause.
@@ -27,14 +22,6 @@ constexpr int64_t kNoMemoryBytes = int64_t{64} << 20;
 // What gRPC says of a request of `bytes`; the limit follows.
 std::string LargerThanMax(int64_t bytes) {
   return absl::StrCat("larger than max (", bytes, " vs");
-}
-
-// The pause, or the least there is, if it ends before `deadline`.
-std::optional<absl::Duration> IfBefore(absl::Time deadline,
-                                       absl::Duration pause) {
-  pause = std::max(pause, kLeastPause);
-  if (SteadyNow() + pause >= deadline) return std::nullopt;
-  return pause;
 }
 
 // Every "inputs[i]" of `text` with i moved by `first_input`.
@@ -206,72 +193,6 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
     context->set_deadline(absl::ToChronoTime(by_wall_clock));
   }
   return context;
-}
-
-absl::Duration Spread(absl::Duration pause) {
-  thread_local absl::InsecureBitGen random;
-  return pause * absl::Uniform(random, 1.0, 1.5);
-}
-
-absl::Duration ReopenPause(const absl::Status& status, absl::Duration backoff) {
-  const auto details = GetErrorDetails(status);
-  if (absl::IsResourceExhausted(status) && details.has_value() &&
-      details->retry_delay.has_value()) {
-    backoff = std::max(backoff, *details->retry_delay);
-  }
-  return Spread(backoff);
-}
-
-std::optional<absl::Duration> ReturnPause(const absl::Status& status,
-                                          absl::Time deadline) {
-  // A server that ends may cancel calls that have reached it.
-  if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) {
-    return std::nullopt;
-  }
-  const auto details = GetErrorDetails(status);
-  if (details.has_value() && details->reason == kLoading) return std::nullopt;
-  return IfBefore(deadline, details.has_value() && details->retry_delay
-                                ? *details->retry_delay
-                                : kReturnPause);
-}
-
-std::optional<absl::Duration> RetryPause(const absl::Status& status,
-                                         absl::Time deadline) {
-  if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
-    return std::nullopt;
-  }
-  const auto details = GetErrorDetails(status);
-  if (!details.has_value() || !details->retry_delay.has_value()) {
-    return std::nullopt;
-  }
-  if (absl::IsUnavailable(status) && details->reason != kLoading) {
-    return std::nullopt;  // a server that leaves: see ReturnPause
-  }
-  return IfBefore(deadline, Spread(*details->retry_delay));
-}
-
-std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
-                                               int attempt,
-                                               absl::Time deadline) {
-  const auto details = GetErrorDetails(status);
-  // Without details it is gRPC's own, of a message that is too large.
-  const bool full = absl::IsResourceExhausted(status) && details.has_value();
-  if ((!absl::IsUnavailable(status) && !full) || attempt >= kMostAttempts) {
-    return std::nullopt;
-  }
-  if (details.has_value() && details->retry_delay.has_value()) {
-    return IfBefore(deadline, *details->retry_delay);
-  }
-  absl::Duration pause = kFirstBackoff;
-  for (int i = 1; i < attempt; ++i) pause *= kBackoffMultiplier;
-  return IfBefore(deadline, std::min(pause, kLongestBackoff));
-}
-
-absl::Status AfterRetries(const absl::Status& status,
-                          const absl::Status& passing) {
-  const bool late =
-      absl::IsDeadlineExceeded(status) && GetReason(status).empty();
-  return late && !passing.ok() ? passing : status;
 }
 
 }  // namespace encoderd::client

@@ -18,8 +18,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
-                    Union)
+from typing import Any, AsyncIterable, Deque, Dict, Iterator, List, Optional
 
 import grpc
 

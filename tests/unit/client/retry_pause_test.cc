@@ -5,7 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/retry.h"
 #include "google/protobuf/util/time_util.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"

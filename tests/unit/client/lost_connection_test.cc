@@ -39,7 +39,7 @@ TEST_F(LostConnectionTest, ACallIsMadeAgainOverAnotherConnection) {
   EXPECT_EQ(proxy_.connections(), 2);
 }
 
-TEST_F(LostConnectionTest, ABulkJobGoesOnOverAnotherStream) {
+TEST_F(LostConnectionTest, ABulkJobContinuesOverAnotherStream) {
   constexpr int64_t kTexts = 500;
   int64_t next = 0, done = 0;
   bool frozen = false;

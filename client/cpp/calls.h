@@ -15,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -25,6 +26,7 @@
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
+#include "client/cpp/retry.h"
 #include "client/cpp/steady_time.h"
 
 namespace encoderd::client {
@@ -46,6 +48,7 @@ struct Call {
   bool awaits_return = false;  // the next attempt waits for a connection
   bool final = false;          // there is no next attempt
 
+  int64_t Bytes() const { return static_cast<int64_t>(request.ByteSizeLong()); }
   bool Ended() const { return done != nullptr && done->HasBeenNotified(); }
   absl::Status Result() const {
     return AfterRetries(FromGrpc(status, cut.first_input), passing);
@@ -144,7 +147,11 @@ class CallWindow {
 
   void Begin(OneCall* call) {
     call->deadline = SteadyNow() + options_.timeout;
-    if (!call->request.inputs().empty()) return Attempt(call);
+    const bool empty = call->request.inputs().empty();
+    const bool large =
+        largest_request_.has_value() && call->Bytes() > *largest_request_;
+    if (!empty && !large) return Attempt(call);
+    if (large) call->status = TooLargeFor(call->Bytes(), *largest_request_);
     call->done = std::make_unique<SteadyNotification>();
     call->done->Notify();
     call->final = true;
@@ -218,12 +225,12 @@ class CallWindow {
       const absl::Time now = SteadyNow();
       if (call->due == absl::InfiniteFuture()) {
         const absl::Status result = call->Result();
+        if (!result.ok()) LearnLimit(result, call->Bytes());
         auto pause = RetryPause(result, call->deadline);
         if (pause.has_value())
           call->attempts = 0;  // not of those that gRPC counts
         if (!pause.has_value() && !result.ok() &&
-            static_cast<int64_t>(call->request.ByteSizeLong()) >
-                options_.retry_buffer_bytes) {
+            call->Bytes() > options_.retry_buffer_bytes) {
           pause = LongRequestPause(result, call->attempts, call->deadline);
         }
         if (!pause.has_value() && options_.await_return != nullptr) {
@@ -233,7 +240,10 @@ class CallWindow {
           if (pause && (!answered_ || !options_.await_return(result)))
             pause.reset();
           call->awaits_return = pause.has_value();
-          if (call->awaits_return) call->attempts = 0;
+          if (call->awaits_return) {
+            call->attempts = 0;
+            largest_request_.reset();  // another server may take more
+          }
         }
         call->final = !pause.has_value();
         if (call->final) continue;
@@ -244,6 +254,13 @@ class CallWindow {
       call->due = absl::InfiniteFuture();
       Attempt(call.get());
     }
+  }
+
+  // gRPC repeats a call that the server refuses for its size as often as any:
+  // later ones above the limit are not sent.
+  void LearnLimit(const absl::Status& result, int64_t bytes) {
+    const auto limit = LargestRequest(result, bytes);
+    if (limit.has_value()) largest_request_ = limit;
   }
 
   // The front is final: to `finish`, or in parts to the server again.
@@ -257,7 +274,7 @@ class CallWindow {
       SplitFront(fewer);
       return absl::OkStatus();
     }
-    const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
+    const int64_t bytes = front.Bytes();
     if (IsTooLarge(result, bytes)) {
       if (options_.per_input && inputs > 1) {
         if (options_.take_smaller != nullptr) options_.take_smaller(bytes / 2);
@@ -296,6 +313,7 @@ class CallWindow {
   std::deque<std::unique_ptr<OneCall>> window_;
   bool more_ = true;       // `make` has not come to the end of the list
   bool answered_ = false;  // any call of the list was
+  std::optional<int64_t> largest_request_;  // bytes, once a refusal named them
 };
 
 // Starts calls while fewer than `max_in_flight` are unfinished, and hands

@@ -13,6 +13,7 @@
 #include "client/cpp/channel.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/loopback.h"
+#include "client/cpp/retry.h"
 #include "client/cpp/steady_time.h"
 #include "client/cpp/target.h"
 #include "grpc/health/v1/health.grpc.pb.h"

@@ -21,6 +21,13 @@
 
 namespace encoderd::client {
 
+// Reasons that the library and its command line know.
+inline constexpr char kDraining[] = "DRAINING";
+inline constexpr char kInvalidUtf8[] = "INVALID_UTF8";
+inline constexpr char kLoading[] = "LOADING";
+inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";
+inline constexpr char kTooManyInputs[] = "TOO_MANY_INPUTS";
+
 struct FieldViolation {
   std::string field;  // path in the request, e.g. "inputs[3].text"
   std::string description;

@@ -1,33 +1,27 @@
 #include "client/cpp/grpc_status.h"
 
-#include <algorithm>
-
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/cpp/error.h"
 #include "client/cpp/steady_time.h"
 #include "google/rpc/error_details.pb.h"
-#include "service_config.h"
 
 namespace encoderd::client {
 namespace {
 
 constexpr absl::string_view kInputs = "inputs[";
-constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 // A server's connections have 256 MiB by default; the call of a message that
 // takes a large share of it is reset. A reset of a smaller one has another
 // cause.
 constexpr int64_t kNoMemoryBytes = int64_t{64} << 20;
 
-// The pause, or the least there is, if it ends before `deadline`.
-std::optional<absl::Duration> IfBefore(absl::Time deadline,
-                                       absl::Duration pause) {
-  pause = std::max(pause, kLeastPause);
-  if (SteadyNow() + pause >= deadline) return std::nullopt;
-  return pause;
+// What gRPC says of a request of `bytes`; the limit follows.
+std::string LargerThanMax(int64_t bytes) {
+  return absl::StrCat("larger than max (", bytes, " vs");
 }
 
 // Every "inputs[i]" of `text` with i moved by `first_input`.
@@ -128,10 +122,32 @@ bool IsTooLarge(const absl::Status& status, int64_t bytes) {
       GetErrorDetails(status).has_value()) {
     return false;
   }
-  return absl::StrContains(status.message(),
-                           absl::StrCat("larger than max (", bytes, " vs")) ||
+  return absl::StrContains(status.message(), LargerThanMax(bytes)) ||
          (bytes >= kNoMemoryBytes &&
           absl::StrContains(status.message(), "RST_STREAM"));
+}
+
+std::optional<int64_t> LargestRequest(const absl::Status& status,
+                                      int64_t bytes) {
+  if (!IsTooLarge(status, bytes)) return std::nullopt;
+  const std::string words = LargerThanMax(bytes);
+  absl::string_view limit = status.message();
+  const size_t at = limit.find(words);
+  if (at == absl::string_view::npos) return std::nullopt;
+  limit.remove_prefix(at + words.size());
+  absl::ConsumePrefix(&limit, ".");
+  int64_t most = 0;
+  if (!absl::SimpleAtoi(limit.substr(0, limit.find(')')), &most) || most < 1 ||
+      most >= bytes) {
+    return std::nullopt;
+  }
+  return most;
+}
+
+grpc::Status TooLargeFor(int64_t bytes, int64_t limit) {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          absl::StrCat("Received message ", LargerThanMax(bytes), ". ", limit,
+                       ")")};
 }
 
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
@@ -144,6 +160,9 @@ absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
   std::map<std::string, std::string> metadata = {
       {"request_bytes", absl::StrCat(bytes)}};
   if (one) metadata["input_index"] = absl::StrCat(cut.first_input);
+  if (const auto limit = LargestRequest(status, bytes); limit.has_value()) {
+    metadata["limit"] = absl::StrCat(*limit);
+  }
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat(inputs, one ? " makes" : " make", " a message of ", bytes,
@@ -174,58 +193,6 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
     context->set_deadline(absl::ToChronoTime(by_wall_clock));
   }
   return context;
-}
-
-std::optional<absl::Duration> ReturnPause(const absl::Status& status,
-                                          absl::Time deadline) {
-  // A server that ends may cancel calls that have reached it.
-  if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) {
-    return std::nullopt;
-  }
-  const auto details = GetErrorDetails(status);
-  if (details.has_value() && details->reason == kLoading) return std::nullopt;
-  return IfBefore(deadline, details.has_value() && details->retry_delay
-                                ? *details->retry_delay
-                                : kReturnPause);
-}
-
-std::optional<absl::Duration> RetryPause(const absl::Status& status,
-                                         absl::Time deadline) {
-  if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
-    return std::nullopt;
-  }
-  const auto details = GetErrorDetails(status);
-  if (!details.has_value() || !details->retry_delay.has_value()) {
-    return std::nullopt;
-  }
-  if (absl::IsUnavailable(status) && details->reason != kLoading) {
-    return std::nullopt;  // a server that leaves: see ReturnPause
-  }
-  return IfBefore(deadline, *details->retry_delay);
-}
-
-std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
-                                               int attempt,
-                                               absl::Time deadline) {
-  const auto details = GetErrorDetails(status);
-  // Without details it is gRPC's own, of a message that is too large.
-  const bool full = absl::IsResourceExhausted(status) && details.has_value();
-  if ((!absl::IsUnavailable(status) && !full) || attempt >= kMostAttempts) {
-    return std::nullopt;
-  }
-  if (details.has_value() && details->retry_delay.has_value()) {
-    return IfBefore(deadline, *details->retry_delay);
-  }
-  absl::Duration pause = kFirstBackoff;
-  for (int i = 1; i < attempt; ++i) pause *= kBackoffMultiplier;
-  return IfBefore(deadline, std::min(pause, kLongestBackoff));
-}
-
-absl::Status AfterRetries(const absl::Status& status,
-                          const absl::Status& passing) {
-  const bool late =
-      absl::IsDeadlineExceeded(status) && GetReason(status).empty();
-  return late && !passing.ok() ? passing : status;
 }
 
 }  // namespace encoderd::client

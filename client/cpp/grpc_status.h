@@ -1,6 +1,6 @@
-// grpc::Status -> absl::Status, google.rpc details as payloads; which errors
-// pass. Internal to the library and its command line. Thread-safe: pure
-// functions.
+// grpc::Status -> absl::Status, google.rpc details as payloads; requests that
+// are too large. Internal to the library and its command line. Thread-safe:
+// pure functions.
 #ifndef ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 #define ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 
@@ -47,20 +47,23 @@ absl::Status CheckCount(int64_t results, int64_t sent);
 // The same of the inputs of `cut` that were sent.
 absl::Status CheckCount(int64_t results, const Cut& cut);
 
-// Reasons that the library and its command line know (GetReason).
-inline constexpr char kDraining[] = "DRAINING";
-inline constexpr char kInvalidUtf8[] = "INVALID_UTF8";
-inline constexpr char kLoading[] = "LOADING";
-inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";
-inline constexpr char kTooManyInputs[] = "TOO_MANY_INPUTS";
-
 // Whether gRPC itself refused a request of `bytes` for its size. It names the
 // size, or resets the call of one that no connection has memory for; no
 // ErrorInfo comes with it, and the server has not seen the request.
 bool IsTooLarge(const absl::Status& status, int64_t bytes);
 
+// The bytes of the largest request that the server takes, if it refused one of
+// `bytes` for its size and names them.
+std::optional<int64_t> LargestRequest(const absl::Status& status,
+                                      int64_t bytes);
+
+// That refusal, of a request of `bytes` that is not sent, since the server
+// takes at most `limit`.
+grpc::Status TooLargeFor(int64_t bytes, int64_t limit);
+
 // What to say of such a request: kRequestTooLarge,
-// naming the inputs of `cut`; of one input, with its input_index.
+// naming the inputs of `cut`; of one input, with its input_index. The metadata
+// has the limit, if it is known.
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
                           int64_t bytes);
 
@@ -71,35 +74,6 @@ absl::Status WithInput(const absl::Status& status, const Cut& cut);
 // A context whose call ends at `deadline`, which is by SteadyNow, as all are
 // here: gRPC is given a wall time as the clock is now.
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
-
-// Between two attempts of a call.
-inline constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
-
-// The pause after which a refused call is made again: the server loads its
-// model, or its queue is full, it said for how long, and `deadline` is later.
-std::optional<absl::Duration> RetryPause(const absl::Status& status,
-                                         absl::Time deadline);
-
-// The pause after which a call is made again whose server has gone: there is no
-// connection, or it shuts down and cancels calls. Nothing of any other error,
-// or where `deadline` comes first. Not for a call that this client cancelled.
-std::optional<absl::Duration> ReturnPause(const absl::Status& status,
-                                          absl::Time deadline);
-
-// The pause after attempt `attempt`, from 1 on, of a request that is too long
-// for gRPC to send it again (RetryBufferBytes): as many attempts as
-// service_config.json has gRPC make of others, after its pauses. Nothing of an
-// error that stays, such as a size that the server does not take, after the
-// last attempt, or where `deadline` comes first.
-std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
-                                               int attempt,
-                                               absl::Time deadline);
-
-// What to say of a call: the deadline that passed during a further attempt
-// explains less than `passing`, why the attempt before was refused. A deadline
-// that the server itself explains is left as it is.
-absl::Status AfterRetries(const absl::Status& status,
-                          const absl::Status& passing);
 
 }  // namespace encoderd::client
 

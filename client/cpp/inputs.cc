@@ -5,7 +5,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
-#include "client/cpp/grpc_status.h"
 #include "client/cpp/utf8.h"
 
 namespace encoderd::client {

@@ -51,7 +51,8 @@ with grpc.insecure_channel(
     except grpc.RpcError as refused:
         explain(refused)
         sys.exit(1)
-    print(f"cosine {dot(one, two) / math.sqrt(dot(one, one) * dot(two, two)):.4f}")
+    cosine = dot(one, two) / math.sqrt(dot(one, one) * dot(two, two))
+    print(f"cosine {cosine:.4f}")
     try:
         embed(encoder, ["word " * 1000])
     except grpc.RpcError as refused:

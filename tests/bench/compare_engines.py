@@ -273,11 +273,13 @@ def compare(workload, options, config, available):
 
 def show(rows):
     print(f"{'workload':9}{'engine':18}{'tokens/s':>10}{'min':>8}{'max':>8}{'ms':>10}"
-          f"{'ratio':>7}{'of peak':>9}{'disturbed':>10}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
+          f"{'ratio':>7}{'of peak':>9}{'disturbed':>10}{'cos min':>11}"
+          f"{'cos mean':>11}{'max|d|':>10}  how")
     for row in rows:
         print(f"{row['workload']:9}{row['engine']:18}"
-              f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}{row['milliseconds']:10.2f}"
-              f"{row['ratio'] or '':7}{row['share_of_peak']:9.1%}{row['disturbed']:10}{row['cosine_min']:11.6f}"
+              f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}"
+              f"{row['milliseconds']:10.2f}{row['ratio'] or '':7}"
+              f"{row['share_of_peak']:9.1%}{row['disturbed']:10}{row['cosine_min']:11.6f}"
               f"{row['cosine_mean']:11.6f}{row['max_difference']:10.1e}"
               f"  {row['how']}", flush=True)
 

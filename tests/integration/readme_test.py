@@ -12,7 +12,8 @@ Each code block on these pages follows a mark, <!-- test: KIND -->:
   cpp     was compiled into readme_example; runs
   ci      .ci/run runs it (too long for one test)
 or <!-- not run: REASON -->. SERVER and FOLDER in a command stand for this host
-and the model. A block that is indented instead is refused. A text block (```text) after a block shows lines that its output must have.
+and the model. A block that is indented instead is refused. A text block
+(```text) after a block shows lines that its output must have.
 README.md comes first, then the pages by path.
 
 The commands run in a scratch folder that looks like the checkout. Only there

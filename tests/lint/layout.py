@@ -1,4 +1,4 @@
-"""The top level, the length of files, a README in each folder, no weights."""
+"""The top level, the length of files and lines, a README in each folder, no weights."""
 
 import fnmatch
 import re
@@ -11,6 +11,8 @@ TOP_LEVEL = {
 }
 MAX_LINES = 400  # of one source file: more is two ideas
 MAX_ROOT_CMAKE = 80
+# Columns of Python: what callers read, as C++; the rest.
+WIDTHS = {"client/": 80, "": 100}
 SOURCES = (".h", ".cc", ".cu", ".py", ".sh", ".proto")
 MAX_BYTES = 4 << 20  # of any file: goldens are small, weights are not
 README_BELOW = ("engine", "server", "client", "proto", "tests", "deploy")
@@ -45,6 +47,21 @@ def file_length(tree):
         if lines > limit:
             found.append(f"{path}: {lines} lines, at most {limit}: is it two "
                          "ideas?")
+    return found
+
+
+def line_width(tree):
+    """Of Python; clang-format does it for C++."""
+    found = []
+    for path in tree.files:
+        if not path.endswith(".py"):
+            continue
+        limit = next(width for folder, width in WIDTHS.items()
+                     if path.startswith(folder))
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            if len(line) > limit:
+                found.append(f"{path}:{number}: {len(line)} columns, at most "
+                             f"{limit}")
     return found
 
 

@@ -36,6 +36,7 @@ CHECKS = {
     "names": code_names.check,
     "top_level": layout.top_level,
     "file_length": layout.file_length,
+    "line_width": layout.line_width,
     "folder_readme": layout.folder_readme,
     "readme_files": layout.readme_files,
     "no_pickle": layout.no_pickle,

@@ -90,6 +90,8 @@ PLANTED = [
     ("top_level", "docs/a.txt", "a\n", "docs"),
     ("file_length", "engine/b.cc", "// a\n" * 401, "401 lines"),
     ("file_length", "CMakeLists.txt", "# a\n" * 81, "81 lines"),
+    ("line_width", "client/b.py", "\n" + "#" * 81, "b.py:2: 81 columns, at most 80"),
+    ("line_width", "tests/b.py", "#" * 101, "b.py:1: 101 columns, at most 100"),
     ("folder_readme", "engine/io/b.cc", "int b;\n", "engine/io"),
     ("readme_files", "engine/device/cpu/dot.h", "int b;\n",
      "cpu/README.md: its table of files lacks dot.h"),

@@ -5,7 +5,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "client/cpp/error.h"
-#include "client/cpp/grpc_status.h"
 #include "client/cpp/handshake.h"
 
 namespace encoderd::ctl {

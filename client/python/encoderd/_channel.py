@@ -264,6 +264,14 @@ class Retries:
         return after_retries(found, self._timeout)
 
 
+def reopen_pause(error: EncoderdError, backoff: float) -> float:
+    """Seconds until a stream that ended with it is opened again. Spread, so
+    that streams that ended together do not come together again."""
+    if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        backoff = max(backoff, error.retry_delay or 0.0)
+    return backoff * random.uniform(1, 1.5)
+
+
 def check_in_flight(calls: int) -> int:
     calls = whole_number("calls_in_flight", calls)
     if calls < 1:

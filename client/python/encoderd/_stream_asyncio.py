@@ -10,12 +10,14 @@ from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
                     Callable, Deque, Iterable, Iterator, Optional, Set, Union)
 
 import grpc
+from google.protobuf import wrappers_pb2
 
 from encoderd._async_source import Feed
 from encoderd._stream_blocking import read
-from encoderd._stream_events import Ended, Event, ended_by
+from encoderd._stream_events import (LAST_LOOK, Ended, Event, ended_by,
+                                     only_gone)
 from encoderd._stream_state import LONGEST_PAUSE, Bulk
-from encoderd.errors import make_error, to_status
+from encoderd.errors import EncoderdError, make_error, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 from encoderd.v1 import encoder_pb2
@@ -24,14 +26,13 @@ from encoderd.v1 import encoder_pb2
 class Stream:
     """As _stream_blocking.Stream; tasks of the loop send and read."""
 
-    def __init__(self, method: Any, embed: Any, changed: Callable[[], None],
-                 wait_for_ready: bool):
+    def __init__(self, method: Any, embed: Any, changed: Callable[[], None]):
         """method: EmbedStream; embed: Embed, for what goes alone; changed: is
         called after each event."""
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
         self._events: Deque[Event] = collections.deque()
         self._changed = changed
-        self._call = method(self._sent(), wait_for_ready=wait_for_ready)
+        self._call = method(self._sent(), wait_for_ready=True)
         self._link = method.link
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed
@@ -108,12 +109,20 @@ async def _wait_for(changed: asyncio.Event, seconds: float) -> None:
         task.cancel()
 
 
+async def _why_gone(health: Any) -> Optional[EncoderdError]:
+    """_stream_blocking.why_gone."""
+    try:
+        await health(wrappers_pb2.StringValue(), timeout=LAST_LOOK)
+    except grpc.RpcError as error:
+        return only_gone(error, health.link)
+    return None
+
+
 async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
-              connect: Callable[[Callable[[], None], bool], Stream]
-              ) -> AsyncGenerator[Embedding, None]:
+              connect: Callable[[Callable[[], None]], Stream],
+              health: Callable[[], Any]) -> AsyncGenerator[Embedding, None]:
     """The results of the source's inputs, in order. connect: given what a
-    Stream calls after each event, and whether it waits while no server
-    listens."""
+    Stream calls after each event; health: gives the method."""
     changed = asyncio.Event()
     stream: Optional[Stream] = None
     feed: Optional[Feed] = None
@@ -135,7 +144,7 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
                 break
             now = time.monotonic()
             if stream is None and bulk.may_connect(now):
-                stream = connect(changed.set, bulk.awaits_return)
+                stream = connect(changed.set)
                 bulk.connected()
             if stream is not None:
                 for request in bulk.requests(now):
@@ -154,6 +163,8 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
                 stream.close()
                 stream = None
             bulk.handle(event, then - now if asked else 0.0, then)
+            if bulk.out_of_patience:
+                raise bulk.give_up(await _why_gone(health()))
         if stream is not None:
             await stream.finish(LONGEST_PAUSE)
     finally:

@@ -12,11 +12,15 @@ import time
 import weakref
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
+import grpc
+from google.protobuf import wrappers_pb2
+
 from encoderd._channel import check_process
 from encoderd._connection_errors import Link
-from encoderd._stream_events import Ended, Event, ended_by
+from encoderd._stream_events import (LAST_LOOK, Ended, Event, ended_by,
+                                     only_gone)
 from encoderd._stream_state import LONGEST_PAUSE, Bulk
-from encoderd.errors import client_closed
+from encoderd.errors import EncoderdError, client_closed
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
@@ -28,12 +32,15 @@ class Stream:
     events; gRPC's thread sends, one more reads the answers. Both end with
     the call. There are as many events as requests at most, and the end."""
 
-    def __init__(self, method: Any, wait_for_ready: bool):
+    def __init__(self, method: Any):
         self._process = os.getpid()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
         self._call = method(iter(self._requests.get, None),
-                            wait_for_ready=wait_for_ready)
+                            # One that a leaving server no longer reads is
+                            # opened again by gRPC. While nobody listens, it
+                            # would never end.
+                            wait_for_ready=True)
         self._reader = threading.Thread(
             target=_read, name="encoderd-stream", daemon=True,
             args=(self._call, method.link, self._events))
@@ -113,10 +120,20 @@ def read(bulk: Bulk, values: Iterator[Input]) -> None:
                 return
 
 
-def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[bool], Stream]
-        ) -> Generator[Embedding, None, None]:
-    """The results of the source's inputs, in order. connect: opens a stream
-    that waits while no server listens, or does not."""
+def why_gone(health: Any) -> Optional[EncoderdError]:
+    """Why there is no connection, which streams wait for; None: there may be
+    one. health: the method."""
+    try:
+        health(wrappers_pb2.StringValue(), timeout=LAST_LOOK)
+    except grpc.RpcError as error:
+        return only_gone(error, health.link)
+    return None
+
+
+def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream],
+        health: Callable[[], Any]) -> Generator[Embedding, None, None]:
+    """The results of the source's inputs, in order. connect: opens a stream;
+    health: gives the method."""
     stream: Optional[Stream] = None
     values = iter(source)
     try:
@@ -127,7 +144,7 @@ def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[bool], Stream]
                 break
             now = time.monotonic()
             if stream is None and bulk.may_connect(now):
-                stream = connect(bulk.awaits_return)
+                stream = connect()
                 bulk.connected()
             event = None
             seconds = 0.0 if bulk.wants_input else bulk.wait(now)
@@ -142,6 +159,8 @@ def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[bool], Stream]
                 stream.close()
                 stream = None
             bulk.handle(event, then - now, then)
+            if bulk.out_of_patience:
+                raise bulk.give_up(why_gone(health()))
         if stream is not None:
             stream.finish(LONGEST_PAUSE)
     finally:

@@ -18,22 +18,21 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
-                    Union)
+from typing import Any, AsyncIterable, Deque, Dict, Iterator, List, Optional
 
 import grpc
 
-from encoderd._channel import LEAST_PAUSE
+from encoderd._channel import LEAST_PAUSE, reopen_pause
 from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
+from encoderd._message_limit import MessageLimit
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
 from encoderd._stream_events import Ended, Event
-from encoderd.errors import (DRAINING, TOO_LARGE, TOO_MANY, EncoderdError,
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError,
                              after_retries, explain, from_status,
-                             is_too_large, make_error, name_too_large,
-                             out_of_time)
+                             is_too_large, make_error, out_of_time)
 from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
                              is_cursor, named_limit)
 from encoderd.results import Embedding
@@ -107,6 +106,7 @@ class Bulk:
                                 fingerprint=fingerprint)
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
+        self._limit = MessageLimit()
         self._trouble: Optional[EncoderdError] = None  # last that was not final
         self._silent = 0.0  # seconds waited since the last answer
         self._connected = False
@@ -188,17 +188,6 @@ class Bulk:
     def may_connect(self, now: float) -> bool:
         return bool(self._unanswered) and now >= self._connect_at
 
-    @property
-    def awaits_return(self) -> bool:
-        """Whether the next stream waits while no server listens. If a leaving
-        server no longer reads a stream, gRPC reopens it elsewhere; while nobody
-        listens, that stream never ends unless it waits. (A job's first stream
-        does not wait, to fail at once.) grpc.aio makes INTERNAL of an end that
-        a write was too late for."""
-        return self._trouble is not None and (
-            self._trouble.reason == DRAINING
-            or self._trouble.code is grpc.StatusCode.INTERNAL)
-
     def connected(self) -> None:
         """A new stream: nothing was sent over it."""
         self._connected = True
@@ -207,12 +196,16 @@ class Bulk:
 
     def requests(self, now: float) -> Iterator[encoder_pb2.EmbedRequest]:
         """Those to be sent by now."""
-        for pending in self._window:
+        for pending in list(self._window):
             if (pending.results is None and not pending.sent
                     and pending.not_before <= now):
                 request = encoder_pb2.EmbedRequest(
                     model=self._model, inputs=pending.part.inputs,
                     options=self._options, request_id=pending.id)
+                refusal = self._limit.refusal(request, pending.part.places)
+                if refusal is not None:
+                    self._split(pending, refusal)
+                    continue
                 pending.sent = True
                 pending.size = request.ByteSize()
                 yield request
@@ -231,6 +224,8 @@ class Bulk:
 
     def wait(self, now: float) -> float:
         """Seconds to wait for the next event at most; perhaps infinite."""
+        if self._window and self._window[0].results is not None:
+            return 0.0  # refused here
         if not self.asks:
             return math.inf
         ends = [now + min(LONGEST_WAIT, self._patience - self._silent)]
@@ -251,10 +246,18 @@ class Bulk:
             self._end_of_stream(event.error, now)
         elif event is not None:
             self._answer(event, now)
-        elif self._silent >= self._patience:
-            if self._trouble is None:
-                raise out_of_time(self._link, self._patience, SHARERS)
-            raise after_retries(self._trouble, self._patience)
+
+    @property
+    def out_of_patience(self) -> bool:
+        return self._silent >= self._patience
+
+    def give_up(self, gone: Optional[EncoderdError]) -> EncoderdError:
+        """Why it ends then. gone: why there is no connection; None: there may
+        be one."""
+        trouble = gone or self._trouble
+        if trouble is None:
+            return out_of_time(self._link, self._patience, SHARERS)
+        return after_retries(trouble, self._patience)
 
     def _answer(self, response: encoder_pb2.EmbedResponse, now: float) -> None:
         pending = self._unanswered.get(response.request_id)
@@ -265,8 +268,8 @@ class Bulk:
         if response.HasField("error"):
             error = from_status(response.error, pending.part.places)
             if is_too_large(error, pending.size):  # of a call of Embed
-                error = name_too_large(error, pending.size,
-                                       pending.part.places)
+                error = explain(error, pending.size, pending.part.places)
+                self._limit.learn(error)
             if error.reason == TOO_LARGE or (
                     error.reason == TOO_MANY and len(pending.part.inputs) > 1):
                 self._heard()
@@ -311,9 +314,10 @@ class Bulk:
         if error.reason == TOO_MANY:
             if 0 < named_limit(error) < len(part.inputs):
                 most = named_limit(error)
-            self._cutter.take_fewer(most)
+            self._cut.extend(self._cutter.take_fewer(most))
         for place, smaller in enumerate(part.split(most), at):
             self._window.insert(place, self._prepare(smaller))
+        self._fill()
 
     def _in_flight(self) -> List[_Pending]:
         return [each for each in self._unanswered.values() if each.sent]
@@ -328,16 +332,18 @@ class Bulk:
         for pending in self._in_flight():
             if is_too_large(error, pending.size):
                 self._heard()
-                self._split(pending, name_too_large(error, pending.size,
-                                                    pending.part.places))
+                named = explain(error, pending.size, pending.part.places)
+                self._limit.learn(named)
+                self._split(pending, named)
                 return
         # INTERNAL is what gRPC makes of an interrupted connection, and
         # grpc.aio of an end that a write was too late for.
         if (not _worth_another_try(error)
                 and error.code is not grpc.StatusCode.INTERNAL):
             raise explain(error)  # an answer may be too large, too
+        self._limit = MessageLimit()  # another server may take more
         self._trouble = error
-        self._connect_at = now + self._pause
+        self._connect_at = now + reopen_pause(error, self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         if error.code is grpc.StatusCode.INTERNAL:
             self._blame_the_largest(error)

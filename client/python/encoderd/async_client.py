@@ -100,9 +100,9 @@ class AsyncClient(AsyncEncodeMethods):
             prompt_name=prompt_name, ranges=ranges, windows=windows,
             fingerprint=fingerprint)
         return _stream_asyncio.run(
-            bulk, inputs, lambda changed, wait: _stream_asyncio.Stream(
-                self._methods["EmbedStream"], self._methods["Embed"], changed,
-                wait))
+            bulk, inputs, lambda changed: _stream_asyncio.Stream(
+                self._methods["EmbedStream"], self._methods["Embed"], changed),
+            lambda: self._methods["Health"])
 
     @overload
     async def token_embeddings(  # type: ignore[overload-overlap]

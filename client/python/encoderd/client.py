@@ -179,8 +179,8 @@ class Client(EncodeMethods):
         self._methods.check()  # at once, as of every call
         return _stream_blocking.run(
             bulk, inputs,
-            lambda wait: _stream_blocking.Stream(
-                self._methods["EmbedStream"], wait))
+            lambda: _stream_blocking.Stream(self._methods["EmbedStream"]),
+            lambda: self._methods["Health"])
 
     @overload
     def token_embeddings(  # type: ignore[overload-overlap]

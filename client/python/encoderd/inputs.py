@@ -312,9 +312,14 @@ class Cutter:
         self._part = Part(first)
         self._bytes = 0
 
-    def take_fewer(self, batch_size: int) -> None:
-        """For the inputs to come."""
+    def take_fewer(self, batch_size: int) -> List[Part]:
+        """For the inputs to come. The parts that are full by that, of what was
+        added since the last one."""
         self._batch_size = min(self._batch_size, batch_size)
+        if len(self._part.values) < self._batch_size:
+            return []
+        part = self.rest()
+        return [] if part is None else part.split(self._batch_size)
 
     def add(self, value: Input) -> List[Part]:
         """The parts that are full with this input: at most that before it

@@ -334,13 +334,13 @@ def test_a_reader_that_fails_ends_the_stream():
     with pytest.raises(Broken):
         next(_stream_blocking.run(
             bulk(), texts(3),
-            lambda wait: _stream_blocking.Stream(method, wait)))
+            lambda: _stream_blocking.Stream(method), lambda: None))
 
     async def main():
         stream = _stream_asyncio.run(
             bulk(), texts(3),
-            lambda changed, wait: _stream_asyncio.Stream(
-                method, None, changed, wait))
+            lambda changed: _stream_asyncio.Stream(method, None, changed),
+            lambda: None)
         with pytest.raises(Broken):
             await stream.__anext__()
 

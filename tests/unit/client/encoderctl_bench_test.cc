@@ -223,7 +223,7 @@ TEST_F(EncoderctlBenchTest, CountsFailuresByReasonAndTriesNoCallTwice) {
   }
 }
 
-TEST_F(EncoderctlBenchTest, ContinuesWhereAStreamBreaks) {
+TEST_F(EncoderctlBenchTest, ContinuesAfterAStreamBreaks) {
   service_.BreakStreams(1, 2);
   EXPECT_EQ(RunJson({"--stream", "--count=6", "--concurrency=1", "--warm_up=0s",
                      "--duration=10m"}),

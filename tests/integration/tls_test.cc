@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/steady_time.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -52,8 +53,8 @@ class TlsTest : public ::testing::Test {
   // gRPC ends connections on its own threads; what these still hold when the
   // process ends would be taken for leaks.
   static void TearDownTestSuite() {
-    const absl::Time until = absl::Now() + absl::Seconds(5);
-    while (grpc_is_initialized() != 0 && absl::Now() < until) {
+    const absl::Time until = SteadyNow() + absl::Seconds(5);
+    while (grpc_is_initialized() != 0 && SteadyNow() < until) {
       absl::SleepFor(absl::Milliseconds(2));
     }
   }

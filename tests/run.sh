@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything, runs every test; the last lines
-# are ctest's summary. Arguments go to ctest: tests/run.sh -R Tokenizer
+# are ctest's summary and the reasons why tests were skipped, such as an
+# instruction that this CPU lacks. Arguments go to ctest:
+# tests/run.sh -R Tokenizer
 #
 # Without arguments all but clang-tidy: tests/run.sh -R tidy. On two cores, from
 # nothing, 20 minutes or, on older ones, twice as long.
@@ -58,6 +60,11 @@ rm -f "build-$preset.log"
 cmake --build "build/$preset" --parallel "$jobs" --target "${targets[@]}"
 say "built in $((SECONDS - started)) s"
 
+log=build/$preset/Testing/Temporary/LastTest.log
+rm -f "$log"
 # Most tests wait more than they compute, so two run on each core.
+result=0
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
-  --parallel $((2 * jobs)) "$@"
+  --parallel $((2 * jobs)) "$@" || result=$?
+python3 tests/support/skipped_tests.py "$log"
+exit "$result"

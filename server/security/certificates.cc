@@ -206,8 +206,8 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
   return context;
 }
 
-// What clients that are built on gRPC's C core accept. OpenSSL also takes keys on
-// P-521 and of Ed25519.
+// What clients that are built on gRPC's C core accept. OpenSSL also takes keys
+// on P-521 and of Ed25519.
 constexpr char kSignatures[] =
     "ECDSA+SHA256:rsa_pss_rsae_sha256:RSA+SHA256:ECDSA+SHA384:"
     "rsa_pss_rsae_sha384:RSA+SHA384:rsa_pss_rsae_sha512:RSA+SHA512";

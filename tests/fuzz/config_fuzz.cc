@@ -3,18 +3,15 @@
 // kFiles; a part that is empty is a file that is not there. Whatever they say,
 // the answer is a status, or a config whose every number is in its limits,
 // tensors that are where the index says, and a count of the files that match.
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 #include "engine/checkpoint/checkpoint_files.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/io/manifest.h"
+#include "tests/fuzz/model_files.h"
+#include "tests/fuzz/require.h"
 
 namespace {
 
@@ -30,47 +27,10 @@ constexpr const char* kFiles[] = {
     "model-1.safetensors",
     encoderd::kManifestName,
 };
-constexpr const char* kSubfolders[] = {"/1_Pooling", "/2_Dense"};
 
-void Require(bool condition) {
-  if (!condition) abort();
-}
-
-// In memory where the system has such a folder: a run writes millions of files.
-std::string MakeFolder() {
-  for (const char* parent : {"/dev/shm", "/tmp"}) {
-    std::string folder = std::string(parent) + "/encoderd-fuzz-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr) continue;
-    for (const char* below : kSubfolders)
-      Require(mkdir((folder + below).c_str(), 0700) == 0);
-    return folder;
-  }
-  abort();
-}
-
-void RemoveFolder(const std::string& folder) {
-  for (const char* file : kFiles) unlink((folder + "/" + file).c_str());
-  for (const char* below : kSubfolders) rmdir((folder + below).c_str());
-  rmdir(folder.c_str());
-}
-
-const std::string& Folder() {
-  static const std::string& folder = *new std::string(MakeFolder());
-  static const int registered = atexit([] { RemoveFolder(folder); });
-  Require(registered == 0);
-  return folder;
-}
-
-void Put(const std::string& path, const std::string& content) {
-  if (content.empty()) {
-    unlink(path.c_str());
-    return;
-  }
-  FILE* file = fopen(path.c_str(), "wb");
-  Require(file != nullptr);
-  Require(fwrite(content.data(), 1, content.size(), file) == content.size());
-  Require(fclose(file) == 0);
-}
+using encoderd::FuzzFolder;
+using encoderd::Put;
+using encoderd::Require;
 
 // Each module takes what the one before it returns.
 void CheckHead(const encoderd::ModelConfig& config) {
@@ -83,7 +43,7 @@ void CheckHead(const encoderd::ModelConfig& config) {
 }
 
 void CheckWeightFiles() {
-  const auto files = encoderd::CheckpointFiles::Open(Folder(), "");
+  const auto files = encoderd::CheckpointFiles::Open(FuzzFolder(), "");
   Require(files.ok() || !files.status().message().empty());
   if (!files.ok()) return;
   for (const auto& [name, tensor] : files->tensors())
@@ -91,7 +51,7 @@ void CheckWeightFiles() {
 }
 
 void CheckManifestFile(bool is_there) {
-  const auto listed = encoderd::CheckManifest(Folder());
+  const auto listed = encoderd::CheckManifest(FuzzFolder());
   Require(listed.ok() || !listed.status().message().empty());
   Require(!listed.ok() || (*listed > 0) == is_there);
 }
@@ -99,6 +59,12 @@ void CheckManifestFile(bool is_there) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool made = [] {
+    for (const char* below : {"1_Pooling", "2_Dense"})
+      encoderd::MakeFuzzFolder(below);
+    return true;
+  }();
+  Require(made);
   const std::string input(reinterpret_cast<const char*>(data), size);
   const std::string cut = "\n---\n";
   size_t begin = 0;
@@ -106,13 +72,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* file : kFiles) {
     const size_t end = std::min(input.find(cut, begin), input.size());
     part = input.substr(begin, end - begin);
-    Put(Folder() + "/" + file, part);
+    Put(file, part);
     begin = std::min(end + cut.size(), input.size());
   }
   CheckWeightFiles();
   CheckManifestFile(/*is_there=*/!part.empty());
   for (int32_t flag : {0, 100}) {
-    const auto config = encoderd::LoadModelConfig(Folder(), flag);
+    const auto config = encoderd::LoadModelConfig(FuzzFolder(), flag);
     if (!config.ok()) {
       Require(!config.status().message().empty());
       continue;

@@ -1,17 +1,11 @@
 // A whole safetensors file in memory: whatever the bytes, the answer is a
 // status, or a header whose every claim holds.
 #include <cstdint>
-#include <cstdlib>
 
 #include "engine/io/safetensors_header.h"
+#include "tests/fuzz/require.h"
 
-namespace {
-
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+using encoderd::Require;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using encoderd::kSafetensorsPrefixBytes;

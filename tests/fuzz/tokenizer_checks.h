@@ -5,18 +5,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/fuzz/require.h"
 
 namespace encoderd {
-
-inline void Require(bool condition) {
-  if (!condition) abort();
-}
 
 struct FuzzSubject {
   std::unique_ptr<const Tokenizer> tokenizer;

@@ -4,12 +4,8 @@
 // end. Whatever they say, the answer is a status, or parts that can be used.
 // The table of all code points is left out: it depends on four switches only
 // and takes too long for millions of runs.
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -17,52 +13,18 @@
 #include <vector>
 
 #include "engine/tokenizer/files/tokenizer_spec.h"
+#include "tests/fuzz/model_files.h"
+#include "tests/fuzz/require.h"
 
 namespace {
 
 // Next to each kind of vocabulary.
 constexpr const char* kSettings[] = {
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
-constexpr const char* kVocabularies[] = {"tokenizer.json", "vocab.txt",
-                                         "vocab.json", "merges.txt"};
 
-void Require(bool condition) {
-  if (!condition) abort();
-}
-
-// In memory where the system has such a folder: a run writes millions of files.
-std::string MakeFolder() {
-  for (const char* parent : {"/dev/shm", "/tmp"}) {
-    std::string folder = std::string(parent) + "/encoderd-fuzz-XXXXXX";
-    if (mkdtemp(folder.data()) != nullptr) return folder;
-  }
-  abort();
-}
-
-void RemoveFolder(const std::string& folder) {
-  for (const char* file : kVocabularies) unlink((folder + "/" + file).c_str());
-  for (const char* file : kSettings) unlink((folder + "/" + file).c_str());
-  rmdir(folder.c_str());
-}
-
-const std::string& Folder() {
-  static const std::string& folder = *new std::string(MakeFolder());
-  static const int registered = atexit([] { RemoveFolder(folder); });
-  Require(registered == 0);
-  return folder;
-}
-
-void Put(const char* name, const std::string& content) {
-  const std::string path = Folder() + "/" + name;
-  if (content.empty()) {
-    unlink(path.c_str());
-    return;
-  }
-  FILE* file = fopen(path.c_str(), "wb");
-  Require(file != nullptr);
-  Require(fwrite(content.data(), 1, content.size(), file) == content.size());
-  Require(fclose(file) == 0);
-}
+using encoderd::FuzzFolder;
+using encoderd::Put;
+using encoderd::Require;
 
 // Each entry is its own token.
 bool UseWordPiece(encoderd::TokenizerSpec* spec) {
@@ -182,13 +144,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   absl::StatusOr<encoderd::TokenizerSpec> spec;
   if (data[0] == 'j') {
     put_parts({"tokenizer.json"});
-    spec = encoderd::ReadTokenizerJson(Folder());
+    spec = encoderd::ReadTokenizerJson(FuzzFolder());
   } else if (data[0] == 'm') {
     put_parts({"vocab.json", "merges.txt"});
-    spec = encoderd::ReadVocabularyAndMerges(Folder());
+    spec = encoderd::ReadVocabularyAndMerges(FuzzFolder());
   } else {
     put_parts({"vocab.txt"});
-    spec = encoderd::ReadVocabulary(Folder());
+    spec = encoderd::ReadVocabulary(FuzzFolder());
   }
   Require(spec.ok() || !spec.status().message().empty());
   if (spec.ok()) Use(*std::move(spec));

@@ -13,6 +13,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "server/base/steady_time.h"
 #include "server/rpc/acceptor.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
@@ -95,7 +96,7 @@ TEST(AttackTest, CallsWhoseAnswersNobodyReadsAreResetAfterTenSeconds) {
   ServerConfig config = TestConfig();
   config.max_unread_answer_bytes = 1 << 17;
   TestServer server({}, config);
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   RawHttp2 deaf(server.server().grpc_port());
   deaf.Call("/encoderd.v1.Encoder/EmbedStream",
             Request("1", {"x"}).SerializeAsString());
@@ -113,7 +114,7 @@ TEST(AttackTest, CallsWhoseAnswersNobodyReadsAreResetAfterTenSeconds) {
     return TestServer::Sample(server.MetricsText(),
                               "encoderd_unread_answers_cut_total") == 2;
   }));
-  EXPECT_GE(absl::Now() - begun, absl::Seconds(10));
+  EXPECT_GE(SteadyNow() - begun, absl::Seconds(10));
   EXPECT_TRUE(deaf.ReadUntil(RawHttp2::kResetStream));  // EmbedStream's
   EXPECT_TRUE(deaf.ReadUntil(RawHttp2::kResetStream));
   EXPECT_TRUE(Eventually([&] { return Unread(server) == 0; }));

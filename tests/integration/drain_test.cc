@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/create_channel.h"
+#include "server/base/steady_time.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/loopback.h"
 #include "tests/support/patience.h"
@@ -170,8 +171,8 @@ void ExpectToLeaveDespite(TestServer* server, int threads,
   std::vector<std::thread> callers;
   for (int i = 0; i < threads; ++i) {
     callers.emplace_back([&] {
-      const absl::Time last = absl::Now() + kPatience;
-      while (!left && absl::Now() < last) again();
+      const absl::Time last = SteadyNow() + kPatience;
+      while (!left && SteadyNow() < last) again();
       if (!left) ++given_up;
     });
   }

@@ -151,6 +151,42 @@ TEST(QueueTest, ADeadlineThatThePipelineSeesFirstHasAReason) {
   }));
 }
 
+TEST(QueueTest, WhatWaitsForAsLongAsTheServerAllowsIsToldSo) {
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    ServerConfig config = TestConfig();
+    config.max_queue_time = time;
+    TestServer server({}, config);
+    server.model().device().CloseGate();
+    Call first(&server, TextRequest({"first"}));
+    bool computed = false;
+    EXPECT_TRUE(Eventually([&] {
+      computed = server.model().device().batches_at_gate() == 1;
+      return computed || first.ended();
+    }));
+    if (!computed) {
+      server.model().device().OpenGate();
+      return false;
+    }
+    Call late(&server, TextRequest({"Z"}));
+    EXPECT_TRUE(Eventually([&] { return Queued(server) == 1; }));
+    absl::SleepFor(time + absl::Milliseconds(10));
+    server.model().device().OpenGate();
+    EXPECT_TRUE(first.Wait().ok());
+    RpcError error = ReadError(late.Wait());
+    EXPECT_EQ(error.code, grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_EQ(error.reason, "EXPIRED_IN_QUEUE");
+    EXPECT_EQ(error.metadata["max_queue_ms"],
+              absl::StrCat(absl::ToInt64Milliseconds(time)));
+    EXPECT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+    EXPECT_EQ(TestServer::Sample(
+                  server.MetricsText(),
+                  "encoderd_rejections_total{reason=\"EXPIRED_IN_QUEUE\"}"),
+              1);
+    EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Z')));
+    return true;
+  }));
+}
+
 TEST(QueueTest, WhatIsCancelledInTheQueueIsNeverComputed) {
   TestServer server;
   server.model().device().CloseGate();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpc/compression.h"
+#include "tests/support/field_bytes.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -59,14 +60,6 @@ TEST_F(RefusalTest, AMillionEmptyInputsAreRefusedUnparsed) {
   const RpcError error = ReadError(server_.CallRaw("Embed", bytes));
   EXPECT_EQ(error.reason, "TOO_MANY_INPUTS");
   EXPECT_EQ(error.metadata.at("count"), "1000000");
-}
-
-// Field `tag` with this content, of 16 KiB up to 2 MiB.
-std::string Field(char tag, const std::string& content) {
-  const size_t size = content.size();
-  return std::string(1, tag) + static_cast<char>((size & 127) | 128) +
-         static_cast<char>((size >> 7 & 127) | 128) +
-         static_cast<char>(size >> 14) + content;
 }
 
 TEST_F(RefusalTest, AMillionEmptyPiecesOfAListAreRefusedUnparsed) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/base/steady_time.h"
 #include "server/rpc/stream_window.h"
 #include "server/rpc/unread_answers.h"
 #include "tests/integration/stream_client.h"
@@ -139,7 +140,7 @@ bool ErrorsAreBounded() {
   const int64_t fitting = config.max_unread_answer_bytes / error;
   EXPECT_GT(fitting, 3);
 
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   const auto streams = static_cast<int>(3 * fitting);
   RawHttp2 deaf(server.server().grpc_port());
   for (int i = 0; i < streams; ++i) {
@@ -153,7 +154,7 @@ bool ErrorsAreBounded() {
   const int64_t open = server.server().streams();
   const double unread =
       TestServer::Sample(server.MetricsText(), "encoderd_unread_answer_bytes");
-  if (absl::Now() - begun >= UnreadAnswers::kPatience) return false;
+  if (SteadyNow() - begun >= UnreadAnswers::kPatience) return false;
   EXPECT_TRUE(over);
   EXPECT_EQ(open, fitting);
   EXPECT_EQ(unread, fitting * error);
@@ -295,13 +296,13 @@ TEST(StreamLifeTest, TheDeadlineTakesQueuedWorkAlong) {
     Stream first(&server);
     EXPECT_TRUE(first.Write(Request("first", {"first"})));
     EXPECT_TRUE(server.model().device().WaitForBatchesAtGate(1));
-    const absl::Time deadline = absl::Now() + time;
+    const absl::Time deadline = SteadyNow() + time;
     Stream late(&server, time);
     late.Write(Request("late", {"Z"}));
     bool queued = false;  // before its time was up
     EXPECT_TRUE(Eventually([&] {
       queued = Queued(server) == 1;
-      return queued || absl::Now() > deadline;
+      return queued || SteadyNow() > deadline;
     }));
     EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
     EXPECT_TRUE(Eventually([&] { return Queued(server) == 0; }));

@@ -6,41 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "tests/support/samples.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
-
-using Samples = std::map<std::string, double>;
-
-// The samples of one name, by their labels as they are written.
-inline Samples All(const std::string& text, const std::string& name) {
-  Samples samples;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::ConsumePrefix(&line, name) || line.empty()) continue;
-    if (line[0] != '{' && line[0] != ' ') continue;  // of a longer name
-    const size_t space = line.rfind(' ');
-    double value = 0;
-    EXPECT_TRUE(absl::SimpleAtod(line.substr(space + 1), &value)) << line;
-    samples[std::string(line.substr(0, space))] = value;
-  }
-  return samples;
-}
-
-inline Samples NotZero(const Samples& samples) {
-  Samples left;
-  for (const auto& [labels, value] : samples) {
-    if (value != 0) left[labels] = value;
-  }
-  return left;
-}
 
 class Tally {
  public:

@@ -17,6 +17,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "server/base/steady_time.h"
 #include "server/rpc/grpc_log.h"
 #include "tests/support/certificates.h"
 #include "tests/support/patience.h"
@@ -52,8 +53,8 @@ class TlsTest : public ::testing::Test {
   // gRPC ends connections on its own threads; what these still hold when the
   // process ends would be taken for leaks.
   static void TearDownTestSuite() {
-    const absl::Time until = absl::Now() + absl::Seconds(5);
-    while (grpc_is_initialized() != 0 && absl::Now() < until) {
+    const absl::Time until = SteadyNow() + absl::Seconds(5);
+    while (grpc_is_initialized() != 0 && SteadyNow() < until) {
       absl::SleepFor(absl::Milliseconds(2));
     }
   }

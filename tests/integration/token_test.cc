@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/security/credentials.h"
+#include "server/base/steady_time.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/temp_folder.h"
@@ -126,7 +127,7 @@ TEST_F(TokenTest, OthersAreRefusedByNameAndCounted) {
 TEST_F(TokenTest, ATokenThatTheFileHasInClearIsRefusedAndLoggedOnceByName) {
   Start();
   ::testing::internal::CaptureStderr();
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   for (int i = 0; i < 3; ++i) {
     const RpcError error = ReadError(Embed(absl::StrCat("Bearer ", kAlpha)));
     EXPECT_EQ(error.code, grpc::StatusCode::UNAUTHENTICATED);
@@ -135,7 +136,7 @@ TEST_F(TokenTest, ATokenThatTheFileHasInClearIsRefusedAndLoggedOnceByName) {
     EXPECT_EQ(Rejections("BEARER_TOKEN_UNKNOWN"), i + 1);
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
-  const int64_t minutes = absl::ToInt64Minutes(absl::Now() - begun);
+  const int64_t minutes = absl::ToInt64Minutes(SteadyNow() - begun);
   EXPECT_THAT(log, HasSubstr(" level=warning event=token_in_clear name=search "
                              "message="));
   EXPECT_THAT(log, Not(HasSubstr(kAlpha)));

@@ -16,6 +16,7 @@
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/certificates.h"
+#include "tests/support/held_port.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
@@ -207,7 +208,8 @@ TEST(TraceTest, EveryRequestOfAStreamIsASpanOfTheStreamsTrace) {
 }
 
 TEST(TraceTest, WithoutACollectorCallsAreAnsweredAndSpansCounted) {
-  TestServer server({}, Traced("127.0.0.1:1"));  // nobody listens there
+  const HeldPort nobody;
+  TestServer server({}, Traced(absl::StrCat("127.0.0.1:", nobody.port())));
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(EmbedIn(&server, "").ok());
   EXPECT_TRUE(Eventually([&server] {
     return TestServer::Sample(server.MetricsText(), kFailed) >= 20;

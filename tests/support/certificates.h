@@ -6,19 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "tests/support/read_all.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd {
-
-inline std::string ReadAll(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 class MadeCertificates {
  public:

@@ -1,21 +1,9 @@
 #include "tests/support/fake_door.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/read_all.h"
 
 namespace encoderd::testing {
-namespace {
-
-std::string ReadAll(const std::string& path) {
-  std::ostringstream content;
-  content << std::ifstream(path, std::ios::binary).rdbuf();
-  return content.str();
-}
-
-}  // namespace
-
 std::shared_ptr<grpc::ServerCredentials> FakeDoor::Credentials() const {
   if (certificates.empty()) return grpc::InsecureServerCredentials();
   const std::string base = certificates + "/";

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/base/steady_time.h"
 #include "tests/support/patience.h"
 
 namespace encoderd::testing {
@@ -77,8 +78,8 @@ void FakeEncoderService::Delay(const v1::EmbedRequest& request,
       request.inputs_size() > 0 ? request.inputs(0).text() : "";
   if (!absl::StartsWith(first, "~")) return;
   absl::Time until = absl::InfiniteFuture();
-  if (!absl::StartsWith(first, "~~")) until = absl::Now() + delay();
-  while (absl::Now() < until && !context.IsCancelled()) {
+  if (!absl::StartsWith(first, "~~")) until = SteadyNow() + delay();
+  while (SteadyNow() < until && !context.IsCancelled()) {
     absl::SleepFor(absl::Milliseconds(2));
   }
 }

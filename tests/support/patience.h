@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/base/steady_time.h"
 
 namespace encoderd {
 
@@ -19,11 +20,11 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 
 // True as soon as `condition` holds; false when it did not within kPatience.
 inline bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time until = absl::Now() + kPatience;
+  const absl::Time until = SteadyNow() + kPatience;
   do {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(2));
-  } while (absl::Now() < until);
+  } while (SteadyNow() < until);
   return condition();
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/base/steady_time.h"
 
 extern char** environ;
 
@@ -46,7 +47,7 @@ Process::~Process() {
 
 bool Process::ReadMore(absl::Time until) {
   const int64_t ms =
-      std::max<int64_t>(0, absl::ToInt64Milliseconds(until - absl::Now()));
+      std::max<int64_t>(0, absl::ToInt64Milliseconds(until - SteadyNow()));
   pollfd fd = {log_fd_, POLLIN, 0};
   if (poll(&fd, 1, static_cast<int>(ms)) <= 0) return false;
   char buffer[4096];
@@ -58,7 +59,7 @@ bool Process::ReadMore(absl::Time until) {
 
 std::string Process::WaitForLine(const std::string& text,
                                  absl::Duration patience) {
-  const absl::Time until = absl::Now() + patience;
+  const absl::Time until = SteadyNow() + patience;
   do {
     size_t end = 0;
     while ((end = log_.find('\n', searched_)) != std::string::npos) {
@@ -75,19 +76,19 @@ void Process::Signal(int number) {
 }
 
 int Process::Wait(absl::Duration patience) {
-  const absl::Time until = absl::Now() + patience;
+  const absl::Time until = SteadyNow() + patience;
   while (!ended_ && pid_ > 0) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
       ended_ = true;
       exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    } else if (absl::Now() >= until) {
+    } else if (SteadyNow() >= until) {
       return -1000;
     } else {
       absl::SleepFor(absl::Milliseconds(1));
     }
   }
-  while (ReadMore(absl::Now() + absl::Milliseconds(10))) {
+  while (ReadMore(SteadyNow() + absl::Milliseconds(10))) {
   }
   return exit_code_;
 }

@@ -21,6 +21,7 @@
 #include "tests/support/checked_channel.h"
 #include "tests/support/loopback.h"
 #include "tests/support/patience.h"
+#include "tests/support/samples.h"
 
 namespace encoderd {
 namespace {
@@ -37,8 +38,7 @@ RpcError ReadError(const grpc::Status& status) {
   error.message = status.error_message();
   error.details_bytes = status.error_details().size();
   EXPECT_FALSE(error.message.empty()) << "code " << error.code;
-  EXPECT_LE(error.details_bytes + error.message.size(),
-            static_cast<size_t>(kMaxStatusBytes));
+  EXPECT_LE(error.details_bytes + error.message.size(), 4096u);
   google::rpc::Status details;
   EXPECT_TRUE(details.ParseFromString(status.error_details()));
   for (const google::protobuf::Any& any : details.details()) {
@@ -118,12 +118,13 @@ void TestServer::ExpectNothingUnfinished() {
         "encoderd_unread_answer_bytes", "encoderd_admitted_tokens",
         "encoderd_admitted_bytes", "encoderd_queue_inputs",
         "encoderd_queue_tokens"}) {
-    double left = 0;
+    Samples left;
     EXPECT_TRUE(Eventually([&] {
-      left = Sample(server_->MetricsText(), gauge);
-      return left == 0;
+      const Samples all = All(server_->MetricsText(), gauge);
+      left = NotZero(all);
+      return !all.empty() && left.empty();
     })) << gauge
-        << " is " << left << " after the test";
+        << " is not 0 after the test: " << testing::PrintToString(left);
   }
   EXPECT_EQ(server_->in_flight(), 0);
 }

@@ -29,17 +29,14 @@ START = f"start encoderd there, or {CORRECT}"
 WIDTH = 6  # hidden_size of the fake
 
 
-def blocking(target, method="encode", *arguments, timeout=60, **options):
-    with encoderd.Client(target, timeout=timeout, **options) as client:
-        return getattr(client, method)(*(arguments or ["one"]))
+def blocking(target, method="encode", *arguments, timeout=60, **settings):
+    return ask(encoderd.Client, target, method, *(arguments or ["one"]),
+               settings={"timeout": timeout, **settings})
 
 
-def awaited(target, method="encode", *arguments, timeout=60, **options):
-    async def main():
-        async with encoderd.AsyncClient(target, timeout=timeout,
-                                        **options) as client:
-            return await getattr(client, method)(*(arguments or ["one"]))
-    return asyncio.run(main())
+def awaited(target, method="encode", *arguments, timeout=60, **settings):
+    return ask(encoderd.AsyncClient, target, method, *(arguments or ["one"]),
+               settings={"timeout": timeout, **settings})
 
 
 BOTH = pytest.mark.parametrize("work", [blocking, awaited])

@@ -1,7 +1,6 @@
 """Every option of the contract travels as the caller means it, and each answer
 is read, by both clients, against a service that keeps what it was asked."""
 
-import asyncio
 import copy
 import re
 
@@ -9,6 +8,7 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
+from either_client import awaited, blocking
 from encoderd.errors import from_status
 from encoderd.v1 import encoder_pb2
 from google.rpc import error_details_pb2, status_pb2
@@ -64,19 +64,8 @@ def service():
         yield started
 
 
-def blocking(target, method, *arguments, **options):
-    with encoderd.Client(target) as client:
-        return getattr(client, method)(*arguments, **options)
-
-
-def awaited(target, method, *arguments, **options):
-    async def main():
-        async with encoderd.AsyncClient(target) as client:
-            return await getattr(client, method)(*arguments, **options)
-    return asyncio.run(main())
-
-
-BOTH = pytest.mark.parametrize("ask", [blocking, awaited])
+BOTH = pytest.mark.parametrize("ask", [blocking, awaited],
+                               ids=["blocking", "awaited"])
 
 
 @BOTH

@@ -1,13 +1,13 @@
 """gRPC's own "message larger than max" has the code of a full queue. Both
 clients tell it apart: no other try, and an error that says what to do."""
 
-import asyncio
 import threading
 
 import encoderd
 import grpc
 import numpy as np
 import pytest
+from either_client import ask
 from encoderd import _channel
 from encoderd._calls_in_flight import calls_of_list
 from encoderd._client_settings import CALLS_IN_FLIGHT
@@ -63,20 +63,13 @@ class Attempts(grpc.ServerInterceptor):
 
 
 def blocking(target, method, inputs, max_answer_bytes=256 * MIB, **options):
-    with encoderd.Client(target, max_answer_bytes=max_answer_bytes) as client:
-        found = getattr(client, method)(inputs, **options)
-        return list(found) if method == "embed_stream" else found
+    return ask(encoderd.Client, target, method, inputs,
+               settings={"max_answer_bytes": max_answer_bytes}, **options)
 
 
 def awaited(target, method, inputs, max_answer_bytes=256 * MIB, **options):
-    async def main():
-        async with encoderd.AsyncClient(
-                target, max_answer_bytes=max_answer_bytes) as client:
-            found = getattr(client, method)(inputs, **options)
-            if method == "embed_stream":
-                return [result async for result in found]
-            return await found
-    return asyncio.run(main())
+    return ask(encoderd.AsyncClient, target, method, inputs,
+               settings={"max_answer_bytes": max_answer_bytes}, **options)
 
 
 BOTH = pytest.mark.parametrize("work", [blocking, awaited])

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/npy.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/read_all.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
@@ -25,11 +25,7 @@ namespace encoderd::ctl {
 inline constexpr int kTexts = 2000;
 inline constexpr int64_t kWindow = 8 * 16;  // --in_flight x --batch_size
 
-inline std::string Read(const std::string& path) {
-  std::ostringstream content;
-  content << std::ifstream(path, std::ios::binary).rdbuf();
-  return content.str();
-}
+inline std::string Read(const std::string& path) { return ReadAll(path); }
 
 // A run of `embed` into `output` that reads texts from a pipe.
 class PipedRun {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client/cpp/encoderctl/line_reader.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/row_file.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/patience.h"
 #include "tests/unit/client/bulk_runs.h"
 
 namespace encoderd::ctl {
@@ -351,15 +351,10 @@ TEST_F(EncoderctlBulkTest, WritesTheRowOfALineBeforeAPipeGivesTheNext) {
   PipedRun run(service_.target(), Path("out.npy"));
   for (int rows = 1; rows < 4; ++rows) {
     run.Give("one\n");
-    const absl::Time late = absl::Now() + absl::Seconds(20);
-    const auto written = [&] {
+    EXPECT_TRUE(Eventually([&] {
       return Read(Path("out.npy")).substr(0, kNpyHeaderBytes) ==
              NpyHeader(rows, 6);
-    };
-    while (!written() && absl::Now() < late) {
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    EXPECT_TRUE(written()) << rows;
+    })) << rows;
   }
   EXPECT_EQ(run.End(), kExitOk) << run.err();
 }

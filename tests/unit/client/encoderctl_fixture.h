@@ -3,7 +3,6 @@
 #define ENCODERD_TESTS_UNIT_CLIENT_ENCODERCTL_FIXTURE_H_
 
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "client/cpp/encoderctl/npy.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/read_all.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
@@ -41,11 +41,7 @@ class EncoderctlTest : public ::testing::Test {
     folder_.Write(name, content);
     return folder_.Path(name);
   }
-  static std::string Read(const std::string& path) {
-    std::ostringstream content;
-    content << std::ifstream(path, std::ios::binary).rdbuf();
-    return content.str();
-  }
+  static std::string Read(const std::string& path) { return ReadAll(path); }
   std::vector<std::string> Lines() const {
     return absl::StrSplit(out_, '\n', absl::SkipEmpty());
   }

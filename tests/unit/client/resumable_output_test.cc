@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/resume_mark.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/read_all.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 
@@ -39,9 +39,7 @@ class ResumableOutputTest : public ::testing::Test {
     return std::filesystem::exists(Path(ending));
   }
   std::string Read(const std::string& ending = "") const {
-    std::ostringstream content;
-    content << std::ifstream(Path(ending), std::ios::binary).rdbuf();
-    return content.str();
+    return ReadAll(Path(ending));
   }
   static absl::StatusOr<std::unique_ptr<ResumableOutput>> Open(
       OutputPlan plan) {

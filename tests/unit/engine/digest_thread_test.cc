@@ -40,9 +40,5 @@ TEST_F(DigestThreadTest, SaysThatTheFileWasCut) {
               IsError(absl::StatusCode::kDataLoss, "ends at byte"));
 }
 
-TEST_F(DigestThreadTest, EndsWithItsOwnerThoughNobodyWaits) {
-  for (int i = 0; i < 20; ++i) const DigestThread digest(reader_.get());
-}
-
 }  // namespace
 }  // namespace encoderd

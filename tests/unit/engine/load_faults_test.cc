@@ -4,14 +4,21 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/head_files.h"
+#include "engine/checkpoint/model_config.h"
+#include "engine/digest_thread.h"
 #include "engine/io/manifest.h"
 #include "engine/model.h"
 #include "tests/support/faults.h"
+#include "tests/support/patience.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/status_matchers.h"
@@ -93,6 +100,41 @@ TEST(LoadFaultsTest, TheDigestIsComputedOnItsThread) {
                           {.error = EIO, .thread = "digest"});
   EXPECT_THAT(Model::Load(folder.path(), {.device = "cpu"}),
               IsError(kUnavailable, "Input/output error"));
+}
+
+// 16 GiB, a hole of which the disk holds nothing, are read in 16,384 steps and
+// take seconds to hash; the owner leaves after the first.
+TEST(LoadFaultsTest, ADigestThatNobodyWaitsForEndsAtItsNextStep) {
+  constexpr int64_t kBytes = int64_t{16} << 30;
+  const TempFolder folder;
+  const CheckpointSpec spec = CheckpointSpecOf("positions100");
+  WriteCheckpoint(spec, folder.path());
+  std::string data;
+  for (const TensorToWrite& tensor : CheckpointTensors(spec)) {
+    data += tensor.bytes;
+  }
+  const std::string small = SafetensorsBytes(CheckpointTensors(spec));
+  const std::string header = small.substr(8, small.size() - 8 - data.size());
+  const std::string large = SafetensorsBytes(
+      absl::StrCat(header.substr(0, header.size() - 1),
+                   ",\"cls.x\":{\"dtype\":\"F32\",\"shape\":[", kBytes / 4,
+                   "],\"data_offsets\":[", data.size(), ",",
+                   data.size() + kBytes, "]}}"),
+      data);
+  folder.Write("model.safetensors", large);
+  std::filesystem::resize_file(folder.Path("model.safetensors"),
+                               large.size() + kBytes);
+  const ModelConfig config = LoadModelConfig(folder.path(), 0).value();
+  const auto reader = CheckpointReader::Open(folder.path(), config);
+  ASSERT_THAT(reader, IsOk());
+  const ScopedFault count(
+      FaultPoint::kReadAt,
+      {.after = INT_MAX, .thread = "digest", .may_miss = true});
+  {
+    const DigestThread digest(reader->get());
+    ASSERT_TRUE(Eventually([&] { return count.meant() > 0; }));
+  }
+  EXPECT_LT(count.meant(), kBytes >> 20);
 }
 
 TEST(LoadFaultsTest, ASessionWithoutMemoryIsRefused) {

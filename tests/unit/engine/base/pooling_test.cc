@@ -11,6 +11,7 @@ namespace encoderd {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
 constexpr Pooling kAll[] = {Pooling::kCls,          Pooling::kMean,
@@ -96,6 +97,15 @@ TEST(NormalizeL2Test, LeavesZeroAsItIs) {
   std::vector<float> values = {0, 0};
   NormalizeL2(values.data(), 2);
   EXPECT_THAT(values, ElementsAre(0, 0));
+}
+
+TEST(NormalizeL2Test, DividesByNoLessThanTheSmallestNorm) {
+  std::vector<float> values = {1e-13f, 0};
+  NormalizeL2(values.data(), 2);
+  EXPECT_THAT(values, ElementsAre(FloatEq(0.1f), 0));
+  values = {1e-11f, 0};
+  NormalizeL2(values.data(), 2);
+  EXPECT_THAT(values, ElementsAre(1, 0));
 }
 
 TEST(NormalizeL2Test, DoesNotOverflow) {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/device/cpu/cpu_info.h"
+#include "server/base/steady_time.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {
@@ -132,9 +133,9 @@ class SlowThreadTest : public ::testing::TestWithParam<int32_t> {
     Team::Pass pass(&team);
     int of_caller = 0;
     EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
-      const absl::Time until = absl::Now() + time;
+      const absl::Time until = SteadyNow() + time;
       const auto wait_for = [&](absl::FunctionRef<bool()> what) {
-        while (!what() && absl::Now() < until)
+        while (!what() && SteadyNow() < until)
           absl::SleepFor(absl::Milliseconds(1));
         return what();
       };
@@ -341,8 +342,8 @@ TEST(TeamScratchTest, HelpersKeepWhatTheyHaveIfMoreCannotBeHad) {
             EXPECT_NE(scratch, nullptr);
             helped = true;
           } else if (slice.part == 0) {  // a helper that is late has no part
-            const absl::Time until = absl::Now() + time;
-            while (!helped && absl::Now() < until)
+            const absl::Time until = SteadyNow() + time;
+            while (!helped && SteadyNow() < until)
               absl::SleepFor(absl::Milliseconds(1));
           }
         });

@@ -337,6 +337,24 @@ TEST(MetricsTest, SecretsAreShown) {
   }
 }
 
+TEST(MetricsTest, EachFigureOfTheProcessHasItsOwnName) {
+  Metrics metrics({"mini"}, kMethods, "");
+  metrics.server().Sample(ProcessFigures{.cpu_seconds = 1.5,
+                                         .start_time_seconds = 2,
+                                         .resident_bytes = 3,
+                                         .virtual_bytes = 4,
+                                         .open_fds = 5,
+                                         .max_fds = 6,
+                                         .threads = 7});
+  const std::string text = metrics.Text();
+  for (const char* line :
+       {"process_cpu_seconds_total 1.5", "process_start_time_seconds 2",
+        "process_resident_memory_bytes 3", "process_virtual_memory_bytes 4",
+        "process_open_fds 5", "process_max_fds 6", "process_threads 7"}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+}
+
 TEST(MetricsTest, TheProcessorTimeOfTheProcessIsACounterThatNeverFalls) {
   Metrics metrics({"mini"}, kMethods, "");
   ProcessFigures process;

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "server/rpc/wire.h"
 #include "tests/support/byte_buffers.h"
+#include "tests/support/field_bytes.h"
 
 namespace encoderd {
 namespace {
@@ -33,16 +34,6 @@ std::string Repeat(const std::string& text, int times) {
   std::string all;
   for (int i = 0; i < times; ++i) all += text;
   return all;
-}
-
-// A field of this tag that holds `content`.
-std::string Field(char tag, const std::string& content) {
-  std::string bytes(1, tag);
-  size_t length = content.size();
-  for (; length >= 128; length >>= 7) {
-    bytes += static_cast<char>(length | 128);
-  }
-  return bytes + static_cast<char>(length) + content;
 }
 
 // An entry of `inputs` with this content, or with these lists of ids.

@@ -54,7 +54,7 @@ TEST(StatusTest, StaysBelowFourKibibytesWhateverItIsGiven) {
   const grpc::Status status = ToGrpcStatus(MakeError(
       absl::StatusCode::kInvalidArgument, std::string(100000, 'x'), detail));
   EXPECT_LE(status.error_details().size() + status.error_message().size(),
-            static_cast<size_t>(kMaxStatusBytes));
+            4096u);
   const auto bad = Detail<google::rpc::BadRequest>(status);
   const int listed = bad.field_violations_size() - 1;
   EXPECT_EQ(bad.field_violations(listed).description(),

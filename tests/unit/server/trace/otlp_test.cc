@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -105,6 +106,26 @@ TEST(OtlpTest, ARootHasNoParent) {
   CallSpan span = Embedded();
   span.context.parent = {};
   EXPECT_EQ(Sent(span).parent_span_id(), "");
+}
+
+// In the order and the words of server/docs/tracing.md.
+TEST(OtlpTest, TheStatusIsAnErrorForTheCodesOfTheServersFaults) {
+  CallSpan span = Embedded();
+  std::vector<std::string> errors;
+  for (int code = 0; code <= 16; ++code) {
+    span.code = static_cast<absl::StatusCode>(code);
+    const otlp::trace::v1::Span sent = Sent(span);
+    EXPECT_EQ(Values(sent.attributes())["rpc.grpc.status_code"],
+              std::to_string(code));
+    if (sent.status().code() == otlp::trace::v1::Status::STATUS_CODE_ERROR) {
+      errors.push_back(absl::StatusCodeToString(span.code));
+    } else {
+      EXPECT_EQ(sent.status().code(),
+                otlp::trace::v1::Status::STATUS_CODE_UNSET);
+    }
+  }
+  EXPECT_THAT(errors, ElementsAre("UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL",
+                                  "UNAVAILABLE", "DATA_LOSS"));
 }
 
 TEST(OtlpTest, TheServersErrorsAreErrorsAndTheCallersAreNot) {

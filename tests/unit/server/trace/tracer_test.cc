@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/steady_time.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
@@ -107,12 +108,6 @@ CallSpan Call(const std::string& method = "Embed") {
   return span;
 }
 
-void WaitUntil(const std::function<bool()>& done) {
-  const absl::Time until = absl::Now() + absl::Seconds(60);
-  while (!done() && absl::Now() < until) absl::SleepFor(absl::Milliseconds(2));
-  ASSERT_TRUE(done());
-}
-
 // Exports soon, and has all the time there is for what is left at the end.
 TraceOptions Quick() {
   TraceOptions options;
@@ -172,7 +167,7 @@ TEST(TracerTest, ExportsSpansInTheirOrderUnderFreshIds) {
   collector.Open();
   Tracer tracer(Quick(), collector.Take());
   for (int i = 0; i < 100; ++i) tracer.End(Call(std::to_string(i)));
-  WaitUntil([&] { return tracer.figures().exported == 100; });
+  ASSERT_TRUE(Eventually([&] { return tracer.figures().exported == 100; }));
   std::set<SpanId> ids;
   const std::vector<CallSpan> spans = collector.spans();
   for (int i = 0; i < 100; ++i) {
@@ -208,7 +203,7 @@ TEST(TracerTest, ASlowCollectorCostsSpansAndNoCallWaits) {
   for (int i = 0; i < 1000; ++i) tracer.End(Call());  // returns all the same
   EXPECT_EQ(tracer.figures().dropped, 980);
   collector.Open();
-  WaitUntil([&] { return tracer.figures().exported == 21; });
+  ASSERT_TRUE(Eventually([&] { return tracer.figures().exported == 21; }));
 }
 
 TEST(TracerTest, WhatACollectorDoesNotTakeIsCountedAndGone) {
@@ -218,10 +213,10 @@ TEST(TracerTest, WhatACollectorDoesNotTakeIsCountedAndGone) {
   Tracer tracer(options, collector.Take({absl::UnavailableError("picky"), 1}));
   for (int i = 0; i < 12; ++i) tracer.End(Call());
   collector.Open();
-  WaitUntil([&] {
+  ASSERT_TRUE(Eventually([&] {
     const TraceFigures figures = tracer.figures();
     return figures.exported + figures.failed == 12;
-  });
+  }));
   EXPECT_EQ(tracer.figures().failed, collector.batches().size());
   EXPECT_EQ(collector.spans().size(), 12);
 }
@@ -237,7 +232,7 @@ std::vector<std::string> LinesOfFailures(int count, absl::Duration interval) {
     Tracer tracer(options, collector.Take({absl::UnavailableError("away"), 1}));
     for (int i = 0; i < count; ++i) {
       tracer.End(Call());
-      WaitUntil([&] { return tracer.figures().failed == i + 1; });
+      EXPECT_TRUE(Eventually([&] { return tracer.figures().failed == i + 1; }));
     }
   }
   return absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n',

@@ -75,7 +75,8 @@ COPY --from=build-cpu /image /
 
 FROM sources AS build-cuda
 RUN python3 -m venv /cuda \
-  && /cuda/bin/pip install --no-cache-dir -r deploy/image/cuda-packages.txt \
+  && /cuda/bin/pip install --no-cache-dir --no-deps --require-hashes \
+    -r deploy/image/cuda-packages.txt \
   && ln -s /cuda/lib/python3*/site-packages/nvidia/cu13 /usr/local/cuda \
   && ln -s lib /usr/local/cuda/lib64 \
   && ln -s libcudart.so.13 /usr/local/cuda/lib/libcudart.so \

@@ -6,6 +6,7 @@ import ast
 import email
 import importlib.metadata
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,7 @@ class PythonPackageTest(unittest.TestCase):
             self.assertEqual(1, len(tools), version)
             self.assertIn(tools[0].specifier, [
                 requirement.specifier for requirement in map(
-                    Requirement, listed.split("\n")[2:-1])
+                    Requirement, re.findall("^[^#].*", listed, re.MULTILINE))
                 if requirement.name == "grpcio-tools"
                 and requirement.marker.evaluate(environment)])
 

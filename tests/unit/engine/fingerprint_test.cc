@@ -5,9 +5,12 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "engine/checkpoint/positions.h"
+#include "engine/tokenizer/pipeline_tokenizer.h"
 #include "tests/support/fake_tokenizer.h"
+#include "tests/support/status_matchers.h"
 
 namespace encoderd {
 namespace {
@@ -119,6 +122,18 @@ TEST(FingerprintTest, IsNotOfWhatChangesNoVector) {
     setting.change(&info);
     EXPECT_EQ(FingerprintOf(info), FingerprintOf(Info())) << setting.name;
   }
+}
+
+TEST(FingerprintTest, ATokenizerThatRejectsAShortTextIsAFaultOfItsFiles) {
+  TokenizerSpec spec;
+  spec.vocabulary = {"a"};
+  spec.normalizer = {PrependStep{std::string(2 << 20, 'a')}};
+  spec.model = BytePairOptions();
+  const auto tokenizer = PipelineTokenizer::Create(std::move(spec));
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Fingerprint(Info(), **tokenizer),
+              IsError(absl::StatusCode::kDataLoss,
+                      "the tokenizer rejects a short text: the text has"));
 }
 
 }  // namespace

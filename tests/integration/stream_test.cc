@@ -8,7 +8,6 @@
 
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "tests/integration/raw_stream.h"
 #include "tests/integration/stream_client.h"
 
 namespace encoderd {
@@ -118,6 +117,53 @@ TEST(StreamTest, AMissingIdIsToldBeforeAnUnknownModelIs) {
   EXPECT_EQ(error.reason, "INVALID_OPTION");
   EXPECT_EQ(error.violations.at(0).first, "request_id");
 }
+
+// A stream of any bytes.
+class RawStream {
+ public:
+  explicit RawStream(TestServer* server) : stub_(server->channel()) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    stream_ =
+        stub_.PrepareCall(&context_, "/encoderd.v1.Encoder/EmbedStream", &cq_);
+    stream_->StartCall(nullptr);
+    Next();
+  }
+  bool Write(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    stream_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  bool HalfClose() {
+    stream_->WritesDone(nullptr);
+    return Next();
+  }
+  bool Read(v1::EmbedResponse* response) {
+    grpc::ByteBuffer buffer;
+    stream_->Read(&buffer, nullptr);
+    grpc::Slice slice;
+    return Next() && buffer.DumpToSingleSlice(&slice).ok() &&
+           response->ParseFromArray(slice.begin(),
+                                    static_cast<int>(slice.size()));
+  }
+  grpc::Status Finish() {
+    grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    Next();
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return cq_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue cq_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
 
 TEST(StreamTest, BytesThatAreNoMessageEndItAfterWhatWasTaken) {
   TestServer server;

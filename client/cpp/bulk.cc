@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -150,7 +149,6 @@ class Work {
       stream_ = std::make_unique<BulkStream>(
           stub_, /*wait_for_ready=*/GetReason(trouble_) == kDraining);
     }
-    if (RefuseTooLarge()) return absl::OkStatus();
     Pending* next = NextToSend(now);
     if (next != nullptr && stream_->Writable()) {
       next->sent = true;
@@ -280,24 +278,6 @@ class Work {
     }
   }
 
-  // Answers a request that the server is known not to take, since it would end
-  // the stream for all others. False: there is none.
-  bool RefuseTooLarge() {
-    if (!largest_request_.has_value()) return false;
-    for (const auto& pending : window_) {
-      if (pending->sent || pending->answered ||
-          pending->bytes() <= *largest_request_) {
-        continue;
-      }
-      const absl::Status status =
-          FromGrpc(TooLargeFor(pending->bytes(), *largest_request_), 0);
-      SplitRequest(pending.get(),
-                   NameTooLarge(status, pending->cut, pending->bytes()));
-      return true;
-    }
-    return false;
-  }
-
   // The request for whose size gRPC ended the stream; null if for none.
   Pending* FindTooLarge(const absl::Status& status) {
     if (!absl::IsResourceExhausted(status)) return nullptr;
@@ -322,8 +302,6 @@ class Work {
     absl::Status status = FromGrpc(end, 0);
     if (Pending* large = FindTooLarge(status); large != nullptr) {
       Heard();
-      const auto limit = LargestRequest(status, large->bytes());
-      if (limit.has_value()) largest_request_ = limit;
       SplitRequest(large, NameTooLarge(status, large->cut, large->bytes()));
       return absl::OkStatus();
     }
@@ -334,7 +312,6 @@ class Work {
     }
     if (!WorthAnotherTry(status) && !absl::IsInternal(status)) return status;
     trouble_ = status;
-    largest_request_.reset();  // another server may take more
     connect_at_ = SteadyNow() + ReopenPause(status, pause_);
     pause_ = std::min(kBackoffMultiplier * pause_, kLongestBackoff);
     return absl::OkStatus();
@@ -348,8 +325,6 @@ class Work {
   SameModel model_;
   std::deque<std::unique_ptr<Pending>> window_;  // in the list's order
   std::unique_ptr<BulkStream> stream_;
-  // Bytes, once a refusal named them.
-  std::optional<int64_t> largest_request_;
   int64_t made_ = 0;        // requests; the next one's id
   absl::Status trouble_;    // the last error that was not final
   absl::Duration silence_;  // waited for since the last answer

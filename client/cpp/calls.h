@@ -15,7 +15,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -48,7 +47,6 @@ struct Call {
   bool awaits_return = false;  // the next attempt waits for a connection
   bool final = false;          // there is no next attempt
 
-  int64_t Bytes() const { return static_cast<int64_t>(request.ByteSizeLong()); }
   bool Ended() const { return done != nullptr && done->HasBeenNotified(); }
   absl::Status Result() const {
     return AfterRetries(FromGrpc(status, cut.first_input), passing);
@@ -147,11 +145,7 @@ class CallWindow {
 
   void Begin(OneCall* call) {
     call->deadline = SteadyNow() + options_.timeout;
-    const bool empty = call->request.inputs().empty();
-    const bool large =
-        largest_request_.has_value() && call->Bytes() > *largest_request_;
-    if (!empty && !large) return Attempt(call);
-    if (large) call->status = TooLargeFor(call->Bytes(), *largest_request_);
+    if (!call->request.inputs().empty()) return Attempt(call);
     call->done = std::make_unique<SteadyNotification>();
     call->done->Notify();
     call->final = true;
@@ -225,12 +219,12 @@ class CallWindow {
       const absl::Time now = SteadyNow();
       if (call->due == absl::InfiniteFuture()) {
         const absl::Status result = call->Result();
-        if (!result.ok()) LearnLimit(result, call->Bytes());
         auto pause = RetryPause(result, call->deadline);
         if (pause.has_value())
           call->attempts = 0;  // not of those that gRPC counts
         if (!pause.has_value() && !result.ok() &&
-            call->Bytes() > options_.retry_buffer_bytes) {
+            static_cast<int64_t>(call->request.ByteSizeLong()) >
+                options_.retry_buffer_bytes) {
           pause = LongRequestPause(result, call->attempts, call->deadline);
         }
         if (!pause.has_value() && options_.await_return != nullptr) {
@@ -240,10 +234,7 @@ class CallWindow {
           if (pause && (!answered_ || !options_.await_return(result)))
             pause.reset();
           call->awaits_return = pause.has_value();
-          if (call->awaits_return) {
-            call->attempts = 0;
-            largest_request_.reset();  // another server may take more
-          }
+          if (call->awaits_return) call->attempts = 0;
         }
         call->final = !pause.has_value();
         if (call->final) continue;
@@ -254,13 +245,6 @@ class CallWindow {
       call->due = absl::InfiniteFuture();
       Attempt(call.get());
     }
-  }
-
-  // gRPC repeats a call that the server refuses for its size as often as any:
-  // later ones above the limit are not sent.
-  void LearnLimit(const absl::Status& result, int64_t bytes) {
-    const auto limit = LargestRequest(result, bytes);
-    if (limit.has_value()) largest_request_ = limit;
   }
 
   // The front is final: to `finish`, or in parts to the server again.
@@ -274,7 +258,7 @@ class CallWindow {
       SplitFront(fewer);
       return absl::OkStatus();
     }
-    const int64_t bytes = front.Bytes();
+    const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       if (options_.per_input && inputs > 1) {
         if (options_.take_smaller != nullptr) options_.take_smaller(bytes / 2);
@@ -313,7 +297,6 @@ class CallWindow {
   std::deque<std::unique_ptr<OneCall>> window_;
   bool more_ = true;       // `make` has not come to the end of the list
   bool answered_ = false;  // any call of the list was
-  std::optional<int64_t> largest_request_;  // bytes, once a refusal named them
 };
 
 // Starts calls while fewer than `max_in_flight` are unfinished, and hands

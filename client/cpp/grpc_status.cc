@@ -4,7 +4,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/cpp/error.h"
 #include "client/cpp/steady_time.h"
@@ -18,11 +17,6 @@ constexpr absl::string_view kInputs = "inputs[";
 // takes a large share of it is reset. A reset of a smaller one has another
 // cause.
 constexpr int64_t kNoMemoryBytes = int64_t{64} << 20;
-
-// What gRPC says of a request of `bytes`; the limit follows.
-std::string LargerThanMax(int64_t bytes) {
-  return absl::StrCat("larger than max (", bytes, " vs");
-}
 
 // Every "inputs[i]" of `text` with i moved by `first_input`.
 std::string MoveIndexes(absl::string_view text, int64_t first_input) {
@@ -122,32 +116,10 @@ bool IsTooLarge(const absl::Status& status, int64_t bytes) {
       GetErrorDetails(status).has_value()) {
     return false;
   }
-  return absl::StrContains(status.message(), LargerThanMax(bytes)) ||
+  return absl::StrContains(status.message(),
+                           absl::StrCat("larger than max (", bytes, " vs")) ||
          (bytes >= kNoMemoryBytes &&
           absl::StrContains(status.message(), "RST_STREAM"));
-}
-
-std::optional<int64_t> LargestRequest(const absl::Status& status,
-                                      int64_t bytes) {
-  if (!IsTooLarge(status, bytes)) return std::nullopt;
-  const std::string words = LargerThanMax(bytes);
-  absl::string_view limit = status.message();
-  const size_t at = limit.find(words);
-  if (at == absl::string_view::npos) return std::nullopt;
-  limit.remove_prefix(at + words.size());
-  absl::ConsumePrefix(&limit, ".");
-  int64_t most = 0;
-  if (!absl::SimpleAtoi(limit.substr(0, limit.find(')')), &most) || most < 1 ||
-      most >= bytes) {
-    return std::nullopt;
-  }
-  return most;
-}
-
-grpc::Status TooLargeFor(int64_t bytes, int64_t limit) {
-  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
-          absl::StrCat("Received message ", LargerThanMax(bytes), ". ", limit,
-                       ")")};
 }
 
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
@@ -160,9 +132,6 @@ absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
   std::map<std::string, std::string> metadata = {
       {"request_bytes", absl::StrCat(bytes)}};
   if (one) metadata["input_index"] = absl::StrCat(cut.first_input);
-  if (const auto limit = LargestRequest(status, bytes); limit.has_value()) {
-    metadata["limit"] = absl::StrCat(*limit);
-  }
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat(inputs, one ? " makes" : " make", " a message of ", bytes,

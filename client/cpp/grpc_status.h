@@ -52,18 +52,8 @@ absl::Status CheckCount(int64_t results, const Cut& cut);
 // ErrorInfo comes with it, and the server has not seen the request.
 bool IsTooLarge(const absl::Status& status, int64_t bytes);
 
-// The bytes of the largest request that the server takes, if it refused one of
-// `bytes` for its size and names them.
-std::optional<int64_t> LargestRequest(const absl::Status& status,
-                                      int64_t bytes);
-
-// That refusal, of a request of `bytes` that is not sent, since the server
-// takes at most `limit`.
-grpc::Status TooLargeFor(int64_t bytes, int64_t limit);
-
 // What to say of such a request: kRequestTooLarge,
-// naming the inputs of `cut`; of one input, with its input_index. The metadata
-// has the limit, if it is known.
+// naming the inputs of `cut`; of one input, with its input_index.
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
                           int64_t bytes);
 

@@ -14,14 +14,12 @@
 
 namespace encoderd::testing {
 
-FakeEncoderService::FakeEncoderService(int port, FakeDoor door,
-                                       int max_message_bytes)
+FakeEncoderService::FakeEncoderService(int port, FakeDoor door)
     : door_(std::move(door)) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port),
                            door_.Credentials(), &port_);
-  builder.SetMaxReceiveMessageSize(max_message_bytes);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   target_ = absl::StrCat("127.0.0.1:", port_);

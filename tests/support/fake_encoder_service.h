@@ -2,8 +2,8 @@
 //
 // Vectors are a function of the text's bytes alone. A text has as many tokens
 // as words, plus two; more than kMaxLen are refused, cut, or said to be two
-// windows, as the contract says. Messages past `max_message_bytes` are refused
-// by gRPC. Listens on its own port on 127.0.0.1 until destroyed. Thread-safe.
+// windows, as the contract says. Messages past 4 MiB are refused by gRPC.
+// Listens on its own port on 127.0.0.1 until destroyed. Thread-safe.
 #ifndef ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
 #define ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
 
@@ -42,8 +42,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   static constexpr int kLayers = 2;
 
   // port 0: a free one. By default nothing is encrypted or asked for.
-  explicit FakeEncoderService(int port = 0, FakeDoor door = {},
-                              int max_message_bytes = 4 << 20);
+  explicit FakeEncoderService(int port = 0, FakeDoor door = {});
   ~FakeEncoderService() override;
 
   std::string target() const { return target_; }

@@ -6,7 +6,6 @@ import collections
 from typing import (Any, Callable, Deque, Generator, Generic, Iterable, List,
                     Optional, Protocol, Sequence, Tuple, TypeVar, Union)
 
-from encoderd._message_limit import MessageLimit
 from encoderd._method_jobs import Job, Many, One
 from encoderd.errors import EncoderdError, name_slow_list
 from encoderd.inputs import Part
@@ -21,16 +20,6 @@ T = TypeVar("T")
 # Starts the call of a method. The places: of the request's inputs, in the
 # caller's list.
 Start = Callable[[str, Any, Sequence[int]], C]
-
-
-class _NotSent:
-    """In the place of a call that the server would refuse."""
-
-    def __init__(self, error: EncoderdError):
-        self.error = error
-
-    def cancel(self) -> None:
-        """There is nothing to cancel."""
 
 
 class Window(Generic[C]):
@@ -79,30 +68,19 @@ class Window(Generic[C]):
         return [call for _, call in self._window]
 
 
-def calls_of_list(many: Many, start: Start[C], max_in_flight: int,
-                  limit: Optional[MessageLimit] = None
+def calls_of_list(many: Many, start: Start[C], max_in_flight: int
                   ) -> Generator[C, Any, None]:
     """As calls_of_job. The first error in the list's order is raised; what is
-    still in flight then is cancelled. limit: what is known of the server."""
-    known = limit or MessageLimit()
-
-    def begin(part: Part) -> Union[C, _NotSent]:
-        request = many.make(part.inputs)
-        refusal = known.refusal(request, part.places)
-        return (start(many.method, request, part.places) if refusal is None
-                else _NotSent(refusal))
-
-    window = Window(many.parts, begin, max_in_flight)
+    still in flight then is cancelled."""
+    window = Window(many.parts, lambda part: start(
+        many.method, many.make(part.inputs), part.places), max_in_flight)
     answered = 0
     try:
         while window.fill():
             part, call = window.first
             try:
-                if isinstance(call, _NotSent):
-                    raise call.error
                 answer = yield call
             except EncoderdError as error:
-                known.learn(error)
                 if answered or len(window.calls()) > 1 or len(part.inputs) > 1:
                     name_slow_list(error, answered)
                 if not many.refuse(part, error):
@@ -121,7 +99,6 @@ def calls_of_job(job: Job[T], start: Start[C], max_in_flight: int
                  ) -> Generator[C, Any, T]:
     """Yields the calls to wait for, one by one; to be sent the answer of each,
     or thrown its error. Returns the job's result."""
-    limit = MessageLimit()
 
     def perform(wanted: Union[One, Many]) -> Generator[C, Any, Any]:
         if isinstance(wanted, One):
@@ -130,7 +107,7 @@ def calls_of_job(job: Job[T], start: Start[C], max_in_flight: int
                 return (yield call)
             finally:
                 call.cancel()  # if its answer is no longer waited for
-        return (yield from calls_of_list(wanted, start, max_in_flight, limit))
+        return (yield from calls_of_list(wanted, start, max_in_flight))
 
     try:
         wanted = next(job)

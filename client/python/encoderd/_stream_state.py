@@ -25,14 +25,14 @@ import grpc
 from encoderd._channel import LEAST_PAUSE, reopen_pause
 from encoderd._client_settings import BYTES_PER_CALL
 from encoderd._connection_errors import Link
-from encoderd._message_limit import MessageLimit
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
 from encoderd._stream_events import Ended, Event
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError,
                              after_retries, explain, from_status,
-                             is_too_large, make_error, out_of_time)
+                             is_too_large, make_error, name_too_large,
+                             out_of_time)
 from encoderd.inputs import (Cutter, Input, Part, TokenIds, check_iterable,
                              is_cursor, named_limit)
 from encoderd.results import Embedding
@@ -106,7 +106,6 @@ class Bulk:
                                 fingerprint=fingerprint)
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
-        self._limit = MessageLimit()
         self._trouble: Optional[EncoderdError] = None  # last that was not final
         self._silent = 0.0  # seconds waited since the last answer
         self._connected = False
@@ -196,16 +195,12 @@ class Bulk:
 
     def requests(self, now: float) -> Iterator[encoder_pb2.EmbedRequest]:
         """Those to be sent by now."""
-        for pending in list(self._window):
+        for pending in self._window:
             if (pending.results is None and not pending.sent
                     and pending.not_before <= now):
                 request = encoder_pb2.EmbedRequest(
                     model=self._model, inputs=pending.part.inputs,
                     options=self._options, request_id=pending.id)
-                refusal = self._limit.refusal(request, pending.part.places)
-                if refusal is not None:
-                    self._split(pending, refusal)
-                    continue
                 pending.sent = True
                 pending.size = request.ByteSize()
                 yield request
@@ -224,8 +219,6 @@ class Bulk:
 
     def wait(self, now: float) -> float:
         """Seconds to wait for the next event at most; perhaps infinite."""
-        if self._window and self._window[0].results is not None:
-            return 0.0  # refused here
         if not self.asks:
             return math.inf
         ends = [now + min(LONGEST_WAIT, self._patience - self._silent)]
@@ -268,8 +261,8 @@ class Bulk:
         if response.HasField("error"):
             error = from_status(response.error, pending.part.places)
             if is_too_large(error, pending.size):  # of a call of Embed
-                error = explain(error, pending.size, pending.part.places)
-                self._limit.learn(error)
+                error = name_too_large(error, pending.size,
+                                       pending.part.places)
             if error.reason == TOO_LARGE or (
                     error.reason == TOO_MANY and len(pending.part.inputs) > 1):
                 self._heard()
@@ -332,16 +325,14 @@ class Bulk:
         for pending in self._in_flight():
             if is_too_large(error, pending.size):
                 self._heard()
-                named = explain(error, pending.size, pending.part.places)
-                self._limit.learn(named)
-                self._split(pending, named)
+                self._split(pending, name_too_large(error, pending.size,
+                                                    pending.part.places))
                 return
         # INTERNAL is what gRPC makes of an interrupted connection, and
         # grpc.aio of an end that a write was too late for.
         if (not _worth_another_try(error)
                 and error.code is not grpc.StatusCode.INTERNAL):
             raise explain(error)  # an answer may be too large, too
-        self._limit = MessageLimit()  # another server may take more
         self._trouble = error
         self._connect_at = now + reopen_pause(error, self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)

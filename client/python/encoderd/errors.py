@@ -277,17 +277,18 @@ def is_too_large(error: EncoderdError, size: int) -> bool:
             and "RST_STREAM" in error.message)
 
 
-def name_too_large(size: int, places: Sequence[int], limit: str = ""
+def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
                    ) -> EncoderdError:
-    """What to say of such a request, whose inputs are at `places`. limit:
-    bytes that the server takes; "" if it named none."""
+    """What to say of such a request, whose inputs are at `places`."""
     one = len(places) == 1
     metadata = {"request_bytes": str(size)}
     if one:
         metadata["input_index"] = str(places[0])
-    if limit:
-        metadata["limit"] = limit
-        limit = f" at most {limit} (--max_message_bytes)"
+    found = _larger(error)
+    limit = ""
+    if found is not None:
+        metadata["limit"] = found[3]
+        limit = f" at most {found[3]} (--max_message_bytes)"
     inputs = (f"inputs[{places[0]}] makes" if one else
               f"inputs[{places[0]}] to inputs[{places[-1]}] make")
     return make_error(
@@ -306,9 +307,9 @@ def explain(error: EncoderdError, size: int = -1, places: Sequence[int] = ()
     size: bytes of the request; -1: it was not for the request's size.
     places: of its inputs, in the caller's list.
     """
-    found = _larger(error)
     if places and is_too_large(error, size):
-        return name_too_large(size, places, found[3] if found else "")
+        return name_too_large(error, size, places)
+    found = _larger(error)
     if found is None:
         return error
     who, mend = "this client takes", ", or a larger max_answer_bytes"

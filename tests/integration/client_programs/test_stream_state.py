@@ -1,10 +1,9 @@
 """The state of a bulk job, without a server."""
 
-import grpc
 import pytest
 from encoderd import _stream_events, _stream_state
 from encoderd._connection_errors import Link
-from encoderd.errors import from_status, make_error
+from encoderd.errors import from_status
 from encoderd.inputs import Cutter
 from google.rpc import code_pb2
 from stream_service import answer, failure, refusal, texts
@@ -22,52 +21,6 @@ def bulk_of(source, end=True, **options):
     if end:
         bulk.end()
     return bulk
-
-
-def sent(bulk, now=0.0):
-    return [[value.text[:7] for value in request.inputs]
-            for request in bulk.requests(now)]
-
-
-def end_by_size(bulk, size, limit, now=0.0):
-    """As a server's gRPC ends a stream at a message of `size` bytes."""
-    bulk.handle(_stream_events.Ended(make_error(
-        grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER: Received message larger "
-        f"than max ({size} vs. {limit})")), waited=0.0, now=now)
-
-
-def test_a_request_that_is_known_to_be_too_large_ends_no_further_stream():
-    large = "y" * 1000
-    bulk = bulk_of(["text 0", large, large, "text 3", large],
-                   requests_in_flight=3)
-    bulk.connected()
-    size = [request.ByteSize() for request in bulk.requests(0.0)][1]
-    end_by_size(bulk, size, 500)
-    bulk.connected()
-    # The other large one was in flight, too.
-    request, = bulk.requests(0.0)
-    bulk.handle(answer(request), waited=0.0, now=0.0)
-    found = list(bulk.ready())
-    request, = bulk.requests(0.0)
-    bulk.handle(answer(request), waited=0.0, now=0.0)
-    assert bulk.wait(0.0) == 0.0
-    found += bulk.ready()
-    assert bulk.finished()
-    assert [one.error.input_index for one in found if one.error] == [1, 2, 4]
-    assert {one.error.metadata["limit"] for one in found if one.error} == {
-        "500"}
-
-
-def test_the_server_of_another_stream_may_take_more():
-    large = "y" * 1000
-    bulk = bulk_of([large, "text 1", large], requests_in_flight=2)
-    bulk.connected()
-    size = next(bulk.requests(0.0)).ByteSize()
-    end_by_size(bulk, size, 500)
-    assert len(list(bulk.ready())) == 1
-    bulk.handle(_stream_events.Ended(None), waited=0.0, now=0.0)
-    bulk.connected()
-    assert sent(bulk) == [["text 1"], ["yyyyyyy"]]
 
 
 def test_a_cutter_that_holds_more_than_it_may_send_gives_it_in_parts():

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from either_client import ask
 from encoderd import _channel
-from encoderd._calls_in_flight import calls_of_list
-from encoderd._client_settings import CALLS_IN_FLIGHT
-from encoderd._message_limit import MessageLimit
-from encoderd._method_jobs import Many
 from encoderd.errors import explain, make_error
-from encoderd.inputs import cut
 from encoderd.v1 import encoder_pb2
 from python_service import Model, Service, serve
 
@@ -152,63 +147,6 @@ def test_per_input_one_refusal_tells_how_many_bytes_fit():
     assert found.ok.all()
     refused = attempts.count - len(service.requests)
     assert 1 <= refused <= _channel.MOST_ATTEMPTS  # gRPC's, of one call
-
-
-@BOTH
-@pytest.mark.parametrize("method", ["embed", "token_states"])
-def test_texts_above_a_limit_that_a_refusal_has_named_are_not_sent(work,
-                                                                   method):
-    texts = ["x" * MIB] * 20 + ["one"]
-    attempts = Attempts()
-    with serve(Wide(), MIB // 2, interceptors=[attempts]) as service:
-        found = work(service.target, method, texts, batch_size=1,
-                     on_error="per_input")
-    errors = ([found.errors.get(place) for place in range(21)]
-              if method == "embed" else [one.error for one in found])
-    assert errors.pop() is None
-    for place, error in enumerate(errors):
-        assert (error.reason, error.input_index) == ("REQUEST_TOO_LARGE",
-                                                     place)
-        assert error.message == errors[0].message.replace(
-            "inputs[0]", f"inputs[{place}]")
-    # gRPC's attempts of the calls that were in flight before the first
-    # refusal, and the call of "one".
-    assert attempts.count <= CALLS_IN_FLIGHT * _channel.MOST_ATTEMPTS + 1
-
-
-def test_a_text_above_a_known_limit_ends_a_list_too():
-    limit = MessageLimit()
-    known = encoderd.InvalidInputError(
-        grpc.StatusCode.INVALID_ARGUMENT, "", "REQUEST_TOO_LARGE",
-        {"request_bytes": "9", "limit": "8"})
-    limit.learn(known)
-    sent = []
-    many = Many("Embed", cut(["a", "b" * 9, "c"], 1),
-                lambda inputs: encoder_pb2.EmbedRequest(inputs=inputs),
-                lambda part, answer: None)
-    calls = calls_of_list(many, lambda *call: sent.append(call) or Done(), 1,
-                          limit)
-    next(calls)
-    with pytest.raises(encoderd.InvalidInputError) as caught:
-        calls.send(None)
-    assert caught.value.input_index == 1
-    assert len(sent) == 1
-
-
-class Done:
-    """A call that nobody has to cancel."""
-
-    def cancel(self):
-        pass
-
-
-def test_the_servers_error_about_its_queue_names_no_limit_of_messages():
-    limit = MessageLimit()
-    limit.learn(encoderd.InvalidInputError(
-        grpc.StatusCode.INVALID_ARGUMENT, "", "REQUEST_TOO_LARGE",
-        {"request_bytes": "9", "limit": "1"}, [("inputs", "")]))
-    request = encoder_pb2.EmbedRequest(model="long name")
-    assert limit.refusal(request, [0]) is None
 
 
 @BOTH

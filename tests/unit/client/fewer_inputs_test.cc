@@ -203,7 +203,7 @@ TEST(SmallerCallsTest, BeginOnceTheFrontWasSentAgain) {
 }
 
 // A list of five inputs in one call, by a server whose messages hold two of
-// them (14 bytes); the sizes of the calls that it took.
+// them; the sizes of the calls that it took.
 absl::Status RunTooLarge(bool per_input, std::vector<int>* taken,
                          std::vector<int64_t>* later_bytes) {
   const std::function<bool()> stop;
@@ -219,7 +219,7 @@ absl::Status RunTooLarge(bool per_input, std::vector<int>* taken,
         End(call, grpc::Status(
                       grpc::StatusCode::RESOURCE_EXHAUSTED,
                       absl::StrCat("Received message larger than max (",
-                                   call->request.ByteSizeLong(), " vs. 14)")));
+                                   call->request.ByteSizeLong(), " vs. 9)")));
       },
       [&](const OneCall& call) {
         taken->push_back(call.request.inputs_size());

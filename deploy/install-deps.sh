@@ -79,8 +79,14 @@ install() {
       "systemctl unmask prometheus" >&2
     "${as_root[@]}" systemctl mask --quiet prometheus.service
   fi
-  "${as_root[@]}" apt-get update -qq
-  # Waits for another installation: a new machine may be updating itself.
+  # A new machine may be updating itself: both wait for it, update by trying again.
+  local tries=1
+  until "${as_root[@]}" apt-get update -qq; do
+    if [[ $tries -eq 5 ]]; then return 1; fi
+    echo "install-deps: trying again in $((10 * tries)) s" >&2
+    sleep $((10 * tries))
+    tries=$((tries + 1))
+  done
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -o DPkg::Lock::Timeout=600 -y -qq --no-install-recommends "$@" > /dev/null
 }

@@ -256,6 +256,9 @@ absl::Status CheckFlag(const Parts& parts, int files_left) {
 absl::Status CheckVariables(const Parts& parts, int files_left) {
   for (const absl::string_view name :
        absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
+    if (!NeedsValue(name) && absl::FindCommandLineFlag(name) == nullptr) {
+      return Unknown(name);
+    }
     const std::string variable = absl::StrCat("FLAGS_", name);
     const char* const value = std::getenv(variable.c_str());
     if (value == nullptr && parts.name == "tryfromenv" && !NeedsValue(name)) {

@@ -28,11 +28,6 @@ sigset_t StopSignals() {
 
 }  // namespace
 
-void BlockStopSignals() {
-  const sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
-
 ProcessEvents::ProcessEvents() {
   sigset_t heard = StopSignals();
   sigaddset(&heard, SIGHUP);

@@ -17,10 +17,6 @@ enum class ProcessEvent {
   kTick,    // nothing of these, for as long as Wait was told
 };
 
-// Blocks TERM and INT in this thread: they wait for a ProcessEvents. May be
-// called before main, and before libraries are ready.
-void BlockStopSignals();
-
 class ProcessEvents {
  public:
   // Blocks TERM, INT and HUP in this thread and, by inheritance, in all threads

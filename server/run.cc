@@ -182,11 +182,9 @@ void OccupyClosedDescriptors() {
   }
 }
 
-// Before libraries are loaded, which takes milliseconds and precedes main: gRPC
-// then opens descriptors, and TERM would end the process without a word or, in
-// process 1 of a container, be ignored.
-__attribute__((section(".preinit_array"), used)) void (*const kFirst[])() = {
-    BlockStopSignals, OccupyClosedDescriptors};
+// gRPC opens descriptors as its library is loaded, which precedes main.
+__attribute__((section(".preinit_array"),
+               used)) void (*const kFirst)() = OccupyClosedDescriptors;
 
 }  // namespace
 

@@ -122,7 +122,7 @@ void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes) {
           .Add("weights_bytes", weights_bytes)
           .Add("message",
                absl::StrCat(
-                   "unless a GPU computes, loading the weights brings this "
+                   "unless a GPU computes, loading the weights may bring this "
                    "process to its memory limit, and the kernel then kills it "
                    "without a line in this log: raise the limit of the "
                    "container or service to more than ",

@@ -28,7 +28,8 @@ struct LoadSizes {
 };
 
 // Before the load, during which the kernel may end the process: where the limit
-// is below the least that it takes with its weights, if a CPU computes.
+// is below what it takes with its weights, by the sizes of their files and if a
+// CPU computes.
 void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes);
 
 struct MemorySizes {

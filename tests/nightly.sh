@@ -106,14 +106,19 @@ fi
 running=
 # finish: ends what runs, and prints the table of what has ended.
 finish() {
-  [[ -z $running ]] || kill "$running" 2> /dev/null
-  wait
+  if [[ -n $running ]]; then
+    kill "$running" 2> /dev/null
+    wait
+    end_group
+  fi
   {
     printf 'check\tbound\tfigure\tverdict\n'
     cat "$work/table"
   } | awk -F '\t' '{ printf "%-18s  %-22s  %-60s  %s\n", $1, $2, $3, $4 }'
   rm -rf "$work"
 }
+# end_group: also what the check has started and left, or what ignores TERM.
+end_group() { kill -KILL -- "-$running" 2> /dev/null; }
 touch "$work/table"
 trap finish EXIT
 trap 'exit 130' INT
@@ -122,17 +127,18 @@ trap 'exit 143' TERM
 for check in "${checks[@]}"; do
   echo "nightly.sh: $check" >&2
   before=$(wc -l < "$work/table")
-  # A process group, which timeout ends as a whole.
+  started=$SECONDS
+  # timeout makes a process group.
   timeout --kill-after=1m "$limit" "$PWD/tests/nightly.sh" --one "$check" \
     "$work" &
   running=$!
   wait "$running"
   code=$?
+  end_group
   running=
-  if [[ $code -eq 124 || $code -eq 137 ]]; then
-    row "under $limit" "it took longer" FAILED
-  elif [[ $(wc -l < "$work/table") == "$before" ]]; then
-    row "-" "the check gave no figure" FAILED
+  if [[ $(wc -l < "$work/table") == "$before" ]]; then
+    row "-" "no figure: exit $code after $((SECONDS - started)) s of $limit" \
+      FAILED
   fi
   tail -n +$((before + 1)) "$work/table" >&2
 done

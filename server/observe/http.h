@@ -6,10 +6,10 @@
 // connection, one request each. If all connections are in use, the one that has
 // waited longest is closed: silent callers block another only if 32 of them
 // arrive between its connection and its request. Callers who wait for /metrics
-// share one page, made after all others have their answers. If as many wait as
-// there are connections, the page may be up to a second old, so that however
-// many they are, they delay a probe by about one page. Plain text, or TLS; no
-// authentication.
+// share one page, made after all others have their answers. If as many callers
+// come at once as there are connections, or descriptors run out, it may be up
+// to a second old, so that however many they are, they delay a probe by about
+// one page. Plain text, or TLS; no authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
@@ -40,7 +40,7 @@ struct HttpSources {
 struct HttpBounds {
   int connections = 32;                        // at least 1
   absl::Duration patience = absl::Seconds(5);  // with one connection
-  // Of a page, where all connections are in use.
+  // Of a page, in the two cases above.
   absl::Duration max_page_age = absl::Seconds(1);
 };
 

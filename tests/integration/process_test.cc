@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -71,18 +70,6 @@ TEST(ProcessTest, TermWhileLoadingEndsAtOnce) {
     EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
     EXPECT_THAT(served.process.log(),
                 HasSubstr("level=info event=stopped_while_loading"));
-  }
-}
-
-// As process 1 of a container it would be ignored, and lost.
-TEST(ProcessTest, TermBeforeMainIsKeptUntilItIsHeard) {
-  for (int number : {SIGTERM, SIGINT}) {
-    setenv("ENCODERD_RAISE_BEFORE_MAIN", absl::StrCat(number).c_str(), 1);
-    Process process(Arguments("load_ms:3600000"));
-    unsetenv("ENCODERD_RAISE_BEFORE_MAIN");
-    EXPECT_EQ(process.Wait(), kExitOk);
-    EXPECT_NE(process.WaitForLine("event=stopped_while_loading"), "")
-        << process.log();
   }
 }
 

@@ -1,17 +1,8 @@
 // The server with a fake engine, for tests of the process and for the ceiling
 // of the benchmarks. The folder of --model is the fake's options:
 //   encoderd_fake_server --model=fake=load_ms:3000,batch_us:500
-#include <csignal>
-#include <cstdlib>
-
 #include "server/run.h"
 #include "tests/support/fake_model.h"
-
-// A signal that comes before main.
-__attribute__((constructor)) static void RaiseBeforeMain() {
-  const char* number = std::getenv("ENCODERD_RAISE_BEFORE_MAIN");
-  if (number != nullptr) std::raise(std::atoi(number));
-}
 
 int main(int argc, char** argv) {
   return encoderd::RunServer(

@@ -6,12 +6,12 @@
 #ifndef ENCODERD_TESTS_SUPPORT_PATIENCE_H_
 #define ENCODERD_TESTS_SUPPORT_PATIENCE_H_
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/base/steady_time.h"
 
 namespace encoderd {
 
@@ -20,11 +20,12 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 
 // True as soon as `condition` holds; false when it did not within kPatience.
 inline bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time until = SteadyNow() + kPatience;
+  const auto until =
+      std::chrono::steady_clock::now() + absl::ToChronoSeconds(kPatience);
   do {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(2));
-  } while (SteadyNow() < until);
+  } while (std::chrono::steady_clock::now() < until);
   return condition();
 }
 

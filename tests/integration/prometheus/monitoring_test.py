@@ -181,6 +181,11 @@ class CompositionTest(unittest.TestCase):
         self.assertEqual(set(services), {"encoderd", "prometheus", "grafana"})
         for service in services.values():  # no log fills the disk
             self.assertIn("max-size", service["logging"]["options"])
+        self.assertEqual(services["encoderd"]["ulimits"], {"core": 0})
+        self.assertTrue([word for word in services["prometheus"]["command"]
+                         if word.startswith("--storage.tsdb.retention.size=")])
+        self.assertEqual("false", services["grafana"]["environment"][
+            "GF_AUTH_BASIC_ENABLED"])
         mounted = {}
         for service in services.values():
             for volume in service["volumes"]:

@@ -145,7 +145,8 @@ class Work {
       for (const auto& pending : window_) pending->sent = false;
       // If a leaving server no longer reads a stream, gRPC reopens it
       // elsewhere. While nobody listens, that stream never ends unless it waits
-      // for a server. (A job's first stream does not wait, to fail at once.)
+      // for a server. (Any other does not wait: its end says why there is
+      // none.)
       stream_ = std::make_unique<BulkStream>(
           stub_, /*wait_for_ready=*/GetReason(trouble_) == kDraining);
     }

@@ -52,8 +52,8 @@ absl::Status CheckCount(int64_t results, const Cut& cut);
 // ErrorInfo comes with it, and the server has not seen the request.
 bool IsTooLarge(const absl::Status& status, int64_t bytes);
 
-// What to say of such a request: kRequestTooLarge,
-// naming the inputs of `cut`; of one input, with its input_index.
+// What to say of such a request: kRequestTooLarge, naming the inputs of `cut`;
+// of one input, with its input_index.
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
                           int64_t bytes);
 

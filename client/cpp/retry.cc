@@ -20,12 +20,17 @@ std::optional<absl::Duration> IfBefore(absl::Time deadline,
   return pause;
 }
 
-}  // namespace
-
-absl::Duration Spread(absl::Duration pause) {
+// `pause`, or up to half as much more, `most` at most, at random: what a server
+// refuses together then does not return together.
+absl::Duration Spread(absl::Duration pause,
+                      absl::Duration most = absl::InfiniteDuration()) {
   thread_local absl::InsecureBitGen random;
-  return pause * absl::Uniform(random, 1.0, 1.5);
+  const absl::Duration more = std::min(pause / 2, most - pause);
+  return pause +
+         std::max(more, absl::ZeroDuration()) * absl::Uniform(random, 0.0, 1.0);
 }
+
+}  // namespace
 
 absl::Duration ReopenPause(const absl::Status& status, absl::Duration backoff) {
   const auto details = GetErrorDetails(status);
@@ -61,7 +66,9 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
   if (absl::IsUnavailable(status) && details->reason != kLoading) {
     return std::nullopt;  // a server that leaves: see ReturnPause
   }
-  return IfBefore(deadline, Spread(*details->retry_delay));
+  const auto pause = IfBefore(deadline, *details->retry_delay);
+  if (!pause.has_value()) return std::nullopt;
+  return Spread(*pause, deadline - SteadyNow());
 }
 
 std::optional<absl::Duration> LongRequestPause(const absl::Status& status,

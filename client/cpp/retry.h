@@ -14,18 +14,15 @@ namespace encoderd::client {
 // Between two attempts of a call.
 inline constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 
-// `pause`, or up to half as much more, at random: what a server refuses
-// together then does not return together.
-absl::Duration Spread(absl::Duration pause);
-
 // The pause after which a refused call is made again: the server loads its
 // model, or its queue is full, it said for how long, and `deadline` is later.
-// Spread.
+// At random up to half as long again, but not past `deadline`.
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);
 
 // The pause after which a stream that ended with `status` is opened again:
-// `backoff`, or longer if a server that is full asks for that. Spread.
+// `backoff`, or longer if a server that is full asks for that; at random up to
+// half as long again.
 absl::Duration ReopenPause(const absl::Status& status, absl::Duration backoff);
 
 // The pause after which a call is made again whose server has gone: there is no

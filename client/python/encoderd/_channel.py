@@ -44,6 +44,7 @@ _MULTIPLIER: float = _POLICY["backoffMultiplier"]
 _BUSY = [grpc.StatusCode[code] for code in _POLICY["retryableStatusCodes"]]
 LOADING_PAUSE = 0.5  # where a server that loads names none
 LEAST_PAUSE = 0.01  # whatever a server names
+SPREAD = 1.5  # times as long at most, at random
 # While a call runs, a connection on which nothing comes for PING_MS is pinged,
 # and given up if that is not answered within PING_TIMEOUT_MS: a server whose
 # machine vanished sends no end. encoderd accepts a ping every 5 s.
@@ -231,15 +232,17 @@ class Retries:
         found = explain(from_rpc_error(error, self._link, self._places),
                         self._size, self._places)
         delay = found.retry_delay
+        spread = 1.0
         if found.reason == "LOADING":
             self._passing = found
-            delay = (delay or LOADING_PAUSE) * random.uniform(1, 1.5)
+            delay = delay or LOADING_PAUSE
+            spread = SPREAD
         elif (found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
               and delay is not None):
             # Not every refusal of the server has a pause of different length:
             # spread, so that calls refused together do not come together again.
             self._passing = found
-            delay *= random.uniform(1, 1.5)
+            spread = SPREAD
         elif (found.code in _BUSY and self._size > RETRY_BUFFER_BYTES
               and self._attempts < MOST_ATTEMPTS):
             # gRPC retries none this long: done here at its pace. One that is
@@ -250,9 +253,10 @@ class Retries:
         else:
             raise self._final(found) from None
         delay = max(delay, LEAST_PAUSE)
-        if delay >= self._end - time.monotonic():
+        left = self._end - time.monotonic()
+        if delay >= left:
             raise self._final(found) from None
-        return delay
+        return random.uniform(delay, min(spread * delay, left))
 
     def _final(self, found: EncoderdError) -> EncoderdError:
         late = (found.code is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -269,7 +273,7 @@ def reopen_pause(error: EncoderdError, backoff: float) -> float:
     that streams that ended together do not come together again."""
     if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         backoff = max(backoff, error.retry_delay or 0.0)
-    return backoff * random.uniform(1, 1.5)
+    return backoff * random.uniform(1, SPREAD)
 
 
 def check_in_flight(calls: int) -> int:

@@ -15,7 +15,7 @@ from encoderd.errors import make_error
 T = TypeVar("T")
 
 
-def _is_cancelled() -> bool:
+def is_cancelled() -> bool:
     """Whether the current task was cancelled, and not only its call. Nobody
     knows before Python 3.11."""
     task: Any = asyncio.current_task()
@@ -32,7 +32,7 @@ async def call(method: Any, request: Any, timeout: Optional[float],
         try:
             return await answer
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             raise make_error(grpc.StatusCode.CANCELLED,
                              "the client was closed") from None

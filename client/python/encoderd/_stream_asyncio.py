@@ -10,14 +10,13 @@ from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
                     Callable, Deque, Iterable, Iterator, Optional, Set, Union)
 
 import grpc
-from google.protobuf import wrappers_pb2
 
 from encoderd._async_source import Feed
 from encoderd._stream_blocking import read
-from encoderd._stream_events import (LAST_LOOK, Ended, Event, ended_by,
-                                     only_gone)
+from encoderd._stream_events import Ended, Event, ended_by
+from encoderd._stream_patience import await_why_gone
 from encoderd._stream_state import LONGEST_PAUSE, Bulk
-from encoderd.errors import EncoderdError, make_error, to_status
+from encoderd.errors import client_closed, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 from encoderd.v1 import encoder_pb2
@@ -85,8 +84,7 @@ class Stream:
             async for response in self._call:
                 self._add(response)
         except asyncio.CancelledError:  # by close(), or the client's
-            end = Ended(make_error(grpc.StatusCode.CANCELLED,
-                                   "the client was closed"))
+            end = Ended(client_closed())
         except Exception as error:
             end = ended_by(error, self._link)
         self._add(end)
@@ -107,15 +105,6 @@ async def _wait_for(changed: asyncio.Event, seconds: float) -> None:
                            timeout=None if math.isinf(seconds) else seconds)
     finally:
         task.cancel()
-
-
-async def _why_gone(health: Any) -> Optional[EncoderdError]:
-    """_stream_blocking.why_gone."""
-    try:
-        await health(wrappers_pb2.StringValue(), timeout=LAST_LOOK)
-    except grpc.RpcError as error:
-        return only_gone(error, health.link)
-    return None
 
 
 async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
@@ -164,7 +153,10 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
                 stream = None
             bulk.handle(event, then - now if asked else 0.0, then)
             if bulk.out_of_patience:
-                raise bulk.give_up(await _why_gone(health()))
+                raise bulk.give_up()
+            if bulk.look > 0:
+                bulk.looked(await await_why_gone(health(), bulk.look),
+                            time.monotonic() - then)
         if stream is not None:
             await stream.finish(LONGEST_PAUSE)
     finally:

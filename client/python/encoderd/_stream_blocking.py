@@ -12,15 +12,12 @@ import time
 import weakref
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
-import grpc
-from google.protobuf import wrappers_pb2
-
 from encoderd._channel import check_process
 from encoderd._connection_errors import Link
-from encoderd._stream_events import (LAST_LOOK, Ended, Event, ended_by,
-                                     only_gone)
+from encoderd._stream_events import Ended, Event, ended_by
+from encoderd._stream_patience import why_gone
 from encoderd._stream_state import LONGEST_PAUSE, Bulk
-from encoderd.errors import EncoderdError, client_closed
+from encoderd.errors import client_closed
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
@@ -120,16 +117,6 @@ def read(bulk: Bulk, values: Iterator[Input]) -> None:
                 return
 
 
-def why_gone(health: Any) -> Optional[EncoderdError]:
-    """Why there is no connection, which streams wait for; None: there may be
-    one. health: the method."""
-    try:
-        health(wrappers_pb2.StringValue(), timeout=LAST_LOOK)
-    except grpc.RpcError as error:
-        return only_gone(error, health.link)
-    return None
-
-
 def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream],
         health: Callable[[], Any]) -> Generator[Embedding, None, None]:
     """The results of the source's inputs, in order. connect: opens a stream;
@@ -160,7 +147,10 @@ def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream],
                 stream = None
             bulk.handle(event, then - now, then)
             if bulk.out_of_patience:
-                raise bulk.give_up(why_gone(health()))
+                raise bulk.give_up()
+            if bulk.look > 0:
+                bulk.looked(why_gone(health(), bulk.look),
+                            time.monotonic() - then)
         if stream is not None:
             stream.finish(LONGEST_PAUSE)
     finally:

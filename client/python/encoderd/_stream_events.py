@@ -8,12 +8,8 @@ from typing import Optional, Union
 import grpc
 
 from encoderd._connection_errors import Link
-from encoderd.errors import (EncoderdError, client_closed, from_rpc_error,
-                             make_error)
+from encoderd.errors import client_closed, from_rpc_error, make_error
 from encoderd.v1 import encoder_pb2
-
-
-LAST_LOOK = 1.0  # seconds for the question why nothing came
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +35,6 @@ def ended_by(error: Exception, link: Link) -> Ended:
                            metadata={"grpc_message": found.message},
                            remedy="its log may say why")
     return Ended(found)
-
-
-def only_gone(error: grpc.RpcError, link: Link) -> Optional[EncoderdError]:
-    """The error, if it says that there is no connection."""
-    found = from_rpc_error(error, link)
-    return found if found.code is grpc.StatusCode.UNAVAILABLE else None
 
 
 Event = Union[encoder_pb2.EmbedResponse, Ended]

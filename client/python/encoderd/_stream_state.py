@@ -29,6 +29,7 @@ from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
 from encoderd._stream_events import Ended, Event
+from encoderd._stream_patience import Patience
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError,
                              after_retries, explain, from_status,
                              is_too_large, make_error, name_too_large,
@@ -40,7 +41,6 @@ from encoderd.v1 import encoder_pb2
 
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
 LONGEST_PAUSE = 2.0
-LONGEST_WAIT = 1.0  # a stopped process is charged twice this at most
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
 SHARERS = "batch_size= or requests_in_flight="
 MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
@@ -95,7 +95,7 @@ class Bulk:
         self._cutter = Cutter(batch_size, True, prompt_name=options.prompt_name)
         self._most = requests_in_flight
         self._link = link
-        self._patience = math.inf if patience is None else patience
+        self._patience = Patience(patience)
         self._keep_errors = keep_errors
         self._window: Deque[_Pending] = collections.deque()  # in order
         self._cut: Deque[Part] = collections.deque()  # wait for the window
@@ -107,7 +107,7 @@ class Bulk:
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
         self._trouble: Optional[EncoderdError] = None  # last that was not final
-        self._silent = 0.0  # seconds waited since the last answer
+        self._answered = False  # by this stream
         self._connected = False
         self._connect_at = 0.0
         self._pause = FIRST_PAUSE
@@ -221,7 +221,7 @@ class Bulk:
         """Seconds to wait for the next event at most; perhaps infinite."""
         if not self.asks:
             return math.inf
-        ends = [now + min(LONGEST_WAIT, self._patience - self._silent)]
+        ends = [now + self._patience.wait]
         if not self._connected:
             ends.append(self._connect_at)
         else:
@@ -232,9 +232,7 @@ class Bulk:
     def handle(self, event: Optional[Event], waited: float, now: float) -> None:
         """What came after `waited` seconds in which the server was asked for
         something; None: nothing came."""
-        # A much longer wait than was asked for is not the server's doing: the
-        # process was stopped, or the event loop blocked.
-        self._silent += min(waited, 2 * LONGEST_WAIT)
+        self._patience.waited(waited)
         if isinstance(event, Ended):
             self._end_of_stream(event.error, now)
         elif event is not None:
@@ -242,17 +240,36 @@ class Bulk:
 
     @property
     def out_of_patience(self) -> bool:
-        return self._silent >= self._patience
+        return self._patience.over
 
-    def give_up(self, gone: Optional[EncoderdError]) -> EncoderdError:
-        """Why it ends then. gone: why there is no connection; None: there may
-        be one."""
-        trouble = gone or self._trouble
+    @property
+    def _may_be_gone(self) -> bool:
+        """Whether no server has said why there is no answer."""
+        return not self._answered and (self._trouble is None or (
+            self._trouble.code is grpc.StatusCode.UNAVAILABLE
+            and not self._trouble.reason))
+
+    @property
+    def look(self) -> float:
+        """Seconds in which to find out now why there is no connection, if
+        there is none; 0: not now."""
+        return self._patience.look if self._may_be_gone else 0.0
+
+    def looked(self, gone: Optional[EncoderdError], waited: float) -> None:
+        """gone: what was found; it took `waited` seconds."""
+        self._patience.looked(gone, waited)
+
+    def give_up(self) -> EncoderdError:
+        """Why it ends then."""
+        trouble = self._trouble
+        if self._may_be_gone:
+            trouble = self._patience.gone or trouble
         if trouble is None:
-            return out_of_time(self._link, self._patience, SHARERS)
-        return after_retries(trouble, self._patience)
+            return out_of_time(self._link, self._patience.seconds, SHARERS)
+        return after_retries(trouble, self._patience.seconds)
 
     def _answer(self, response: encoder_pb2.EmbedResponse, now: float) -> None:
+        self._answered = True
         pending = self._unanswered.get(response.request_id)
         if pending is None:
             raise make_error(grpc.StatusCode.INTERNAL,
@@ -286,7 +303,7 @@ class Bulk:
 
     def _heard(self) -> None:
         """The server does what it is asked for."""
-        self._silent = 0.0
+        self._patience.heard()
         self._pause = FIRST_PAUSE
         self._trouble = None
 
@@ -316,7 +333,7 @@ class Bulk:
         return [each for each in self._unanswered.values() if each.sent]
 
     def _end_of_stream(self, error: Optional[Exception], now: float) -> None:
-        self._connected = False
+        self._connected = self._answered = False
         if error is None:
             error = make_error(grpc.StatusCode.UNAVAILABLE,
                                "the server ended the stream early")

@@ -7,20 +7,23 @@ import encoderd
 import pytest
 
 
+def _begin(client, name, arguments, options):
+    found = getattr(client, name)
+    return found(*arguments, **options) if callable(found) else found
+
+
 def ask(kind, target, name, *arguments, settings=None, **options):
     """What a method, or a property, of a Client or an AsyncClient with these
     settings gives; of a stream, the list of its results."""
     if kind is encoderd.Client:
         with encoderd.Client(target, **settings or {}) as client:
-            found = getattr(client, name)
-            found = found(*arguments, **options) if callable(found) else found
-            return list(found) if name == "embed_stream" else found
+            found = _begin(client, name, arguments, options)
+            return list(found) if hasattr(found, "__next__") else found
 
     async def main():
         async with encoderd.AsyncClient(target, **settings or {}) as client:
-            found = getattr(client, name)
-            found = found(*arguments, **options) if callable(found) else found
-            if name == "embed_stream":
+            found = _begin(client, name, arguments, options)
+            if hasattr(found, "__anext__"):
                 return [result async for result in found]
             return await found
     return asyncio.run(main())

@@ -83,15 +83,20 @@ class Model(Service):
 @contextlib.contextmanager
 def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
           interceptors=(), credentials=None, options=(),
-          address="127.0.0.1:0"):
+          address="127.0.0.1:0", health=None):
     """The service, while it listens; port 0: on a free one. credentials: of a
-    server with TLS; options: further ones of gRPC."""
+    server with TLS; options: further ones of gRPC; health: (request, context)
+    -> the bytes of the health service's answer."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8), interceptors=interceptors,
         options=[("grpc.max_receive_message_length", max_message_bytes),
                  ("grpc.max_send_message_length", max_answer_bytes),
                  *options])
     encoder_pb2_grpc.add_EncoderServicer_to_server(service, server)
+    if health is not None:
+        server.add_generic_rpc_handlers((
+            grpc.method_handlers_generic_handler("grpc.health.v1.Health", {
+                "Check": grpc.unary_unary_rpc_method_handler(health)}),))
     if credentials is None:
         port = server.add_insecure_port(address)
     else:

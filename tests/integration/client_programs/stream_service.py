@@ -8,6 +8,7 @@ import threading
 import encoderd
 import grpc
 import numpy as np
+from either_client import ask
 from encoderd.v1 import encoder_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from python_service import Service
@@ -98,16 +99,13 @@ def texts(count):
 
 
 def blocking(target, source, timeout=PATIENCE, **options):
-    with encoderd.Client(target, timeout=timeout) as client:
-        return list(client.embed_stream(source, **options))
+    return ask(encoderd.Client, target, "embed_stream", source,
+               settings={"timeout": timeout}, **options)
 
 
 def awaited(target, source, timeout=PATIENCE, **options):
-    async def main():
-        async with encoderd.AsyncClient(target, timeout=timeout) as client:
-            return [found async for found in client.embed_stream(source,
-                                                                 **options)]
-    return asyncio.run(main())
+    return ask(encoderd.AsyncClient, target, "embed_stream", source,
+               settings={"timeout": timeout}, **options)
 
 
 def awaited_async(target, source, **options):

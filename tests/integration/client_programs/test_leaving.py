@@ -1,13 +1,15 @@
 """A stream that is opened while its server leaves. gRPC opens one that the
 server has not read again; while nobody listens, it must not stay silent."""
 
-import asyncio
+import contextlib
 import socket
 import struct
 import threading
+from concurrent import futures
 
 import encoderd
 import pytest
+from either_client import KINDS, ask
 from python_service import serve
 from stream_service import PATIENCE, Streams, texts
 
@@ -20,35 +22,42 @@ def frame(kind, flags, body=b""):
 
 
 class Leaving:
-    """Takes one connection. At its first call it closes its port and says that
-    it has read no call."""
+    """Takes one connection. At its first call it listens no more and says that
+    it has read no call. Until close() the system gives its port to nobody else
+    who does not ask for it by its number."""
 
     def __init__(self):
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", 0))
-        self._socket.listen()
-        self.address = "127.0.0.1:%d" % self._socket.getsockname()[1]
+        self._held = bound(0)
+        port = self._held.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        self._listener = bound(port)
+        self._listener.settimeout(PATIENCE)
+        self._listener.listen()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
     def _serve(self):
-        connection, _ = self._socket.accept()
-        with connection, connection.makefile("rb") as frames:
-            frames.read(24)  # HTTP/2's preface
-            connection.sendall(frame(SETTINGS, 0))
-            self._answer_until(HEADERS, connection, frames)
-            self._socket.close()
-            connection.sendall(frame(GOAWAY, 0, bytes(8))
-                               + frame(PING, 0, bytes(8)))
-            # The client has read that before the connection ends.
-            self._answer_until(PING, connection, frames)
+        with self._listener:
+            connection, _ = self._listener.accept()
+            connection.settimeout(PATIENCE)
+            with connection, connection.makefile("rb") as frames:
+                frames.read(24)  # HTTP/2's preface
+                connection.sendall(frame(SETTINGS, 0))
+                self._answer_until(HEADERS, connection, frames)
+                self._listener.close()
+                connection.sendall(frame(GOAWAY, 0, bytes(8))
+                                   + frame(PING, 0, bytes(8)))
+                # The client has read that before the connection ends.
+                self._answer_until(PING, connection, frames)
 
     @staticmethod
     def _answer_until(wanted, connection, frames):
-        """wanted: the kind of a frame; of PING, the answer to one."""
+        """wanted: the kind of a frame; of PING, the answer to one. Also ends
+        with the connection."""
         while True:
             head = frames.read(9)
+            if len(head) < 9:
+                return
             body = frames.read(int.from_bytes(head[:3], "big"))
             kind, is_answer = head[3], bool(head[4] & ACK)
             if kind == wanted and (kind != PING or is_answer):
@@ -61,42 +70,46 @@ class Leaving:
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
-
-def blocking(target, timeout):
-    with encoderd.Client(target, timeout=timeout) as client:
-        return list(client.embed_stream(texts(3)))
+    def close(self):
+        self._held.close()
 
 
-def awaited(target, timeout):
-    async def main():
-        async with encoderd.AsyncClient(target, timeout=timeout) as client:
-            return [found async for found in client.embed_stream(texts(3))]
-    return asyncio.run(main())
+def bound(port):
+    """A socket that shares its port with others that do; 0: a free one."""
+    new = socket.socket()
+    new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    new.bind(("127.0.0.1", port))
+    return new
 
 
-BOTH = pytest.mark.parametrize("work", [blocking, awaited])
+@pytest.fixture
+def leave():
+    """Makes servers that leave."""
+    with contextlib.ExitStack() as made:
+        yield lambda: made.enter_context(contextlib.closing(Leaving()))
 
 
-@BOTH
-def test_a_stream_that_a_leaving_server_did_not_read_resumes(work):
-    leaving = Leaving()
-    found = []
-    reader = threading.Thread(
-        target=lambda: found.extend(work(leaving.address, PATIENCE)))
-    reader.start()
-    leaving.wait()
-    with serve(Streams(), address=leaving.address):
-        reader.join()
-    assert [int(each.vector[0]) for each in found] == [0, 1, 2]
+@KINDS
+def test_a_stream_that_a_leaving_server_did_not_read_resumes(kind, leave):
+    leaving = leave()
+    with futures.ThreadPoolExecutor(1) as threads:
+        found = threads.submit(ask, kind, leaving.address, "embed_stream",
+                               texts(3), settings={"timeout": PATIENCE})
+        leaving.wait()
+        with serve(Streams(), address=leaving.address):
+            numbers = [int(each.vector[0]) for each in found.result()]
+    assert numbers == [0, 1, 2]
 
 
-@BOTH
-def test_if_the_server_does_not_return_the_error_says_so(work):
+@KINDS
+def test_if_the_server_does_not_return_the_error_says_so(kind, leave):
     timeout, said = 1.0, ""
     while "listening" not in said and timeout < 60:  # on a slow machine: longer
-        leaving = Leaving()
+        leaving = leave()
         with pytest.raises(encoderd.EncoderdError) as caught:
-            work(leaving.address, timeout)
+            ask(kind, leaving.address, "embed_stream", texts(3),
+                settings={"timeout": timeout})
         leaving.wait()
         said = str(caught.value)
         timeout *= 2

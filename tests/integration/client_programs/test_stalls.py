@@ -6,7 +6,7 @@ import math
 
 import encoderd
 import pytest
-from encoderd import _stream_state
+from encoderd import _stream_patience, _stream_state
 from encoderd._connection_errors import Link
 from python_service import serve
 from stream_service import PATIENCE, Streams, answer, texts
@@ -132,9 +132,9 @@ def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
     assert bulk.asks and bulk.may_connect(0.0)
     bulk.connected()
     (request,) = bulk.requests(0.0)
-    assert bulk.wait(0.0) == 0.5
+    assert bulk.wait(0.0) == 0.25  # until the last look
     bulk.handle(None, 0.125, 2.0)
-    assert bulk.wait(2.0) == 0.375
+    assert bulk.wait(2.0) == 0.125
     bulk.handle(answer(request), 1.0, 3.0)
     assert [result.index for result in bulk.ready()] == [0]
     assert bulk.wait(3.0) == math.inf and bulk.wants_input
@@ -151,7 +151,7 @@ def test_while_the_process_is_stopped_the_timeout_hardly_counts():
     bulk.connected()
     assert len(list(bulk.requests(0.0))) == 1
     asked = bulk.wait(0.0)
-    assert asked == _stream_state.LONGEST_WAIT
+    assert asked == _stream_patience.LONGEST_WAIT
     bulk.handle(None, 3600.0, 3600.0)
     # Of a server that is silent after that, too, the patience ends.
     waits = 0
@@ -159,6 +159,6 @@ def test_while_the_process_is_stopped_the_timeout_hardly_counts():
         waits += 1
         bulk.handle(None, asked, 3600.0 + waits)
     assert waits == 58
-    late = bulk.give_up(None)
+    late = bulk.give_up()
     assert isinstance(late, encoderd.DeadlineExceededError)
     assert "within 60 s" in late.message

@@ -1,6 +1,7 @@
 // The pauses after which refused calls are made again, and streams opened.
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -8,6 +9,7 @@
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/retry.h"
+#include "client/cpp/steady_time.h"
 #include "google/protobuf/util/time_util.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -59,7 +61,26 @@ TEST(RetryPauseTest, SpreadsThePauseThatTheServerAsksFor) {
 TEST(RetryPauseTest, IsNeverNothing) {
   const absl::Status refusal =
       Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", 0);
-  EXPECT_EQ(RetryPause(refusal, absl::InfiniteFuture()), kLeastPause);
+  ExpectSpread(kLeastPause, [&] {
+    return RetryPause(refusal, absl::InfiniteFuture()).value();
+  });
+}
+
+TEST(RetryPauseTest, FitsTheDeadlineIfThePauseAskedForDoes) {
+  const absl::Status refusal =
+      Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", 4'000'000);
+  const absl::Time deadline = SteadyNow() + absl::Seconds(4400);
+  absl::Duration longest = absl::ZeroDuration();
+  for (int i = 0; i < 200; ++i) {
+    const auto pause = RetryPause(refusal, deadline);
+    ASSERT_TRUE(pause.has_value());
+    EXPECT_GE(*pause, absl::Seconds(4000));
+    longest = std::max(longest, *pause);
+  }
+  EXPECT_GT(longest, absl::Seconds(4200));
+  EXPECT_LE(longest, absl::Seconds(4400));
+  EXPECT_EQ(RetryPause(refusal, SteadyNow() + absl::Seconds(3999)),
+            std::nullopt);
 }
 
 TEST(ReopenPauseTest, IsThatOfAFullServerOrTheBackoff) {
@@ -69,7 +90,7 @@ TEST(ReopenPauseTest, IsThatOfAFullServerOrTheBackoff) {
     };
   };
   const absl::Status full =
-      Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "STREAMS_FULL", 500);
+      Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", 500);
   ExpectSpread(absl::Milliseconds(500), after(full, 100));
   ExpectSpread(absl::Milliseconds(2000), after(full, 2000));
   // Another server may take the stream at once.

@@ -49,7 +49,7 @@ fetch() {
   if holds "$dir"; then return; fi
   if [[ -e $dir || -L $dir ]]; then
     say "$dir exists but does not hold $what as published: a file is missing or"
-    say "changed, or links are in it. Remove the folder, or name another one."
+    say "changed, or it contains links. Remove the folder, or name another one."
     exit 1
   fi
   if ! python3 -m pip --version > /dev/null 2>&1; then

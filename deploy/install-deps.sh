@@ -79,7 +79,8 @@ install() {
       "systemctl unmask prometheus" >&2
     "${as_root[@]}" systemctl mask --quiet prometheus.service
   fi
-  # A new machine may be updating itself: both wait for it, update by trying again.
+  # A new machine may be updating itself: retry the update, and let the
+  # installation wait for the lock.
   local tries=1
   until "${as_root[@]}" apt-get update -qq; do
     if [[ $tries -eq 5 ]]; then return 1; fi

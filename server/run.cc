@@ -40,8 +40,8 @@ constexpr absl::Duration kGoodbyePatience = absl::Seconds(10);
 // gRPC's may poll for ten seconds after a caller was slow to read.
 constexpr absl::Duration kExitPatience = absl::Seconds(3);
 
-// Whether the cause may pass; what is wrong with flags, files and models has
-// other codes, and stays.
+// Whether the cause may be temporary; what is wrong with flags, files and
+// models has other codes, and stays.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
          absl::IsInternal(status);

@@ -122,9 +122,9 @@ void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes) {
           .Add("weights_bytes", weights_bytes)
           .Add("message",
                absl::StrCat(
-                   "unless a GPU computes, loading the weights may bring this "
-                   "process to its memory limit, and the kernel then kills it "
-                   "without a line in this log: raise the limit of the "
+                   "on a CPU, loading the weights may exceed this process's "
+                   "memory limit, and the kernel then kills it without a line "
+                   "in this log: raise the limit of the "
                    "container or service to more than ",
                    needed_bytes, " bytes")));
 }

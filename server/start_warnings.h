@@ -1,6 +1,6 @@
-// Warnings of settings that are valid, but do less than they say, reject what
-// the model could take, give tokens away or take more memory than there is; one
-// line of the log each, after the load unless stated.
+// Warnings about settings that are valid, but do less than they say, reject
+// what the model could take, give tokens away or take more memory than there
+// is; one line of the log each, after the load unless stated.
 #ifndef ENCODERD_SERVER_START_WARNINGS_H_
 #define ENCODERD_SERVER_START_WARNINGS_H_
 
@@ -27,9 +27,8 @@ struct LoadSizes {
   int64_t weight_file_bytes = 0;  // of all models (WeightFileBytes)
 };
 
-// Before the load, during which the kernel may end the process: where the limit
-// is below what it takes with its weights, by the sizes of their files and if a
-// CPU computes.
+// Before the load, during which the kernel may end the process: if the limit is
+// below resident memory plus the weights on a CPU, estimated from their files.
 void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes);
 
 struct MemorySizes {

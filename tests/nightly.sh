@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Checks with a bound that take too long for every change; prints one table at
-# its end, also where it is ended early, and exits 1 if any of them fails.
+# its end, even if stopped early, and exits 1 if any of them fails.
 #
 #   tests/nightly.sh                    # all
 #   tests/nightly.sh bundle             # some, by name
 #   tests/nightly.sh --list
 #
-# A check that takes longer than ENCODERD_CHECK_LIMIT (default: 3h; timeout(1)
-# says how to write it) is ended and has failed. Run tests/run.sh once before: it
+# A check that takes longer than ENCODERD_CHECK_LIMIT (default: 3h, as timeout(1)
+# takes it) is killed and fails. Run tests/run.sh once before: it
 # installs what the checks need.
 #
 # A check is a function check_NAME that calls `verdict BOUND FIGURE COMMAND...`
@@ -99,7 +99,7 @@ if [[ $# -gt 0 ]]; then
   checks=("$@")
 fi
 if ! command -v "$python" > /dev/null; then
-  echo "nightly.sh: no $python; tests/run.sh makes it" >&2
+  echo "nightly.sh: no $python; tests/run.sh creates it" >&2
   exit 2
 fi
 
@@ -137,7 +137,7 @@ for check in "${checks[@]}"; do
   end_group
   running=
   if [[ $(wc -l < "$work/table") == "$before" ]]; then
-    row "-" "no figure: exit $code after $((SECONDS - started)) s of $limit" \
+    row "-" "no figure: exit $code after $((SECONDS - started)) s (limit $limit)" \
       FAILED
   fi
   tail -n +$((before + 1)) "$work/table" >&2

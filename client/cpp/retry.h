@@ -15,8 +15,9 @@ namespace encoderd::client {
 inline constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 
 // The pause after which a refused call is made again: the server loads its
-// model, or its queue is full, it said for how long, and `deadline` is later.
-// At random up to half as long again, but not past `deadline`.
+// model, or its queue is full, and it named a pause that ends before
+// `deadline`. Adds up to half of it at random, but not past `deadline`.
+// Otherwise nullopt.
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);
 
@@ -26,15 +27,15 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
 absl::Duration ReopenPause(const absl::Status& status, absl::Duration backoff);
 
 // The pause after which a call is made again whose server has gone: there is no
-// connection, or it shuts down and cancels calls. Nothing of any other error,
+// connection, or it shuts down and cancels calls. nullopt for any other error,
 // or where `deadline` comes first. Not for a call that this client cancelled.
 std::optional<absl::Duration> ReturnPause(const absl::Status& status,
                                           absl::Time deadline);
 
 // The pause after attempt `attempt`, from 1 on, of a request that is too long
 // for gRPC to send it again (RetryBufferBytes): as many attempts as
-// service_config.json has gRPC make of others, after its pauses. Nothing of an
-// error that stays, such as a size that the server does not take, after the
+// service_config.json has gRPC make of others, after its pauses. nullopt for a
+// permanent error, such as a size that the server does not take, after the
 // last attempt, or where `deadline` comes first.
 std::optional<absl::Duration> LongRequestPause(const absl::Status& status,
                                                int attempt,

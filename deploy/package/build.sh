@@ -34,12 +34,12 @@ revision() {
   echo "${found:-unknown}"
 }
 
-# warn_of_changes: what is not committed is built in, and no name tells it.
+# warn_of_changes: uncommitted changes are built in, but no version shows them.
 warn_of_changes() {
   if [[ -z ${ENCODERD_REVISION-} && -e .git &&
     -n $(git_here status --porcelain || true) ]]; then
-    say "warning: the sources have changes that are not committed; the result" \
-      "names the last commit, $(revision)"
+    say "warning: the sources have uncommitted changes; the result names only" \
+      "the last commit, $(revision)"
   fi
 }
 

@@ -7,9 +7,9 @@
 // waited longest is closed: silent callers block another only if 32 of them
 // arrive between its connection and its request. Callers who wait for /metrics
 // share one page, made after all others have their answers. If as many callers
-// come at once as there are connections, or descriptors run out, it may be up
-// to a second old, so that however many they are, they delay a probe by about
-// one page. Plain text, or TLS; no authentication.
+// come at once as there are connections, or descriptors run out, the page may
+// be up to a second old; any number of scrapes then delays a probe by about one
+// page. Plain text, or TLS; no authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
@@ -40,7 +40,7 @@ struct HttpSources {
 struct HttpBounds {
   int connections = 32;                        // at least 1
   absl::Duration patience = absl::Seconds(5);  // with one connection
-  // Of a page, in the two cases above.
+  // Of a shared page, in a flood or without descriptors.
   absl::Duration max_page_age = absl::Seconds(1);
 };
 
@@ -78,7 +78,7 @@ class HttpServer {
   const HttpBounds bounds_;
   std::list<HttpConnection>
       connections_;  // used by the thread only, oldest first
-  // The last answer with metrics, while many ask for it; likewise.
+  // The last answer with metrics, while many ask for it; also the thread's.
   std::shared_ptr<const std::string> page_;
   absl::Time page_made_;
   std::thread thread_;
@@ -88,8 +88,7 @@ class HttpServer {
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources);
 // Whether that answer, if memory suffices, is the metrics. Pure.
 bool AsksForMetricsHttp(absl::string_view head);
-// The answer to every GET that asks for them; that to HEAD ends before the
-// body.
+// The answer to GET /metrics; to HEAD it ends before the body.
 std::string MetricsAnswerHttp(const HttpSources& sources);
 // The answer to a head of more than `limit` bytes.
 std::string HeadTooLargeHttp(size_t limit);

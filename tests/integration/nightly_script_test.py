@@ -121,7 +121,7 @@ check_clang() { sleep 1000 & echo $! > sleeper; wait; }
     def test_without_an_environment_it_says_what_makes_one(self):
         self.assertEqual((2, []), self.nightly(
             "fuzz", ENCODERD_TEST_PYTHON=str(self.folder / "none")))
-        self.assertIn("tests/run.sh makes it", self.said)
+        self.assertIn("tests/run.sh creates it", self.said)
 
     def test_a_figure_of_two_lines_is_one_row(self):
         self.change("check_fuzz() { verdict 0 $'a\\tb\\nc' true; }\n")

@@ -146,7 +146,7 @@ class PackageScriptsTest(unittest.TestCase):
     def test_changes_that_no_commit_has_are_told(self):
         self.git(self.checkout)
         self.run_script("deb.sh")
-        self.assertIn("changes that are not committed", self.said)
+        self.assertIn("uncommitted changes", self.said)
         (self.checkout / ".gitignore").write_text("*\n")
         self.run_script("deb.sh")
         self.assertNotIn("committed", self.said)

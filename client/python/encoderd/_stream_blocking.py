@@ -34,9 +34,9 @@ class Stream:
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
         self._call = method(iter(self._requests.get, None),
-                            # One that a leaving server no longer reads is
-                            # opened again by gRPC. While nobody listens, it
-                            # would never end.
+                            # gRPC reopens a stream that a leaving server did
+                            # not read; without this it would never end while
+                            # nobody listens.
                             wait_for_ready=True)
         self._reader = threading.Thread(
             target=_read, name="encoderd-stream", daemon=True,

@@ -81,13 +81,17 @@ install() {
   fi
   # A new machine may be updating itself: retry the update, and let the
   # installation wait for the lock.
-  local tries=1
-  until "${as_root[@]}" apt-get update -qq; do
-    if [[ $tries -eq 5 ]]; then return 1; fi
-    echo "install-deps: trying again in $((10 * tries)) s" >&2
-    sleep $((10 * tries))
+  local said tries=0
+  until said=$("${as_root[@]}" env LC_ALL=C apt-get update -qq 2>&1); do
     tries=$((tries + 1))
+    if [[ $said != *"Could not get lock"* || $tries -gt 60 ]]; then
+      printf '%s\n' "$said" >&2
+      return 1
+    fi
+    echo "install-deps: another program updates the package lists; waiting" >&2
+    sleep 10
   done
+  if [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -o DPkg::Lock::Timeout=600 -y -qq --no-install-recommends "$@" > /dev/null
 }

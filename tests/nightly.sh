@@ -7,13 +7,13 @@
 #   tests/nightly.sh --list
 #
 # A check that takes longer than ENCODERD_CHECK_LIMIT (default: 3h, as timeout(1)
-# takes it) is killed and fails. Run tests/run.sh once before: it
-# installs what the checks need.
+# takes it) is ended and fails. Run tests/run.sh once before: it installs what
+# the checks need.
 #
 # A check is a function check_NAME that calls `verdict BOUND FIGURE COMMAND...`
-# once, last; its name is in `checks`, and
-# it lies in the file of its theme in tests/nightly/. Python comes from
-# ENCODERD_TEST_PYTHON (tests/run.sh makes one in .cache/venv).
+# once, last; its name is in `checks`, and it lies in the file of its theme in
+# tests/nightly/. It runs in a process group, of which nothing outlives it.
+# Python comes from ENCODERD_TEST_PYTHON (tests/run.sh makes one in .cache/venv).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -117,8 +117,16 @@ finish() {
   } | awk -F '\t' '{ printf "%-18s  %-22s  %-60s  %s\n", $1, $2, $3, $4 }'
   rm -rf "$work"
 }
-# end_group: also what the check has started and left, or what ignores TERM.
-end_group() { kill -KILL -- "-$running" 2> /dev/null; }
+# end_group: ends what the check has left behind; 5 s to clean up.
+end_group() {
+  local i
+  kill -TERM -- "-$running" 2> /dev/null
+  for ((i = 0; i < 50; i++)); do
+    kill -0 -- "-$running" 2> /dev/null || return
+    sleep 0.1
+  done
+  kill -KILL -- "-$running" 2> /dev/null
+}
 touch "$work/table"
 trap finish EXIT
 trap 'exit 130' INT
@@ -136,9 +144,10 @@ for check in "${checks[@]}"; do
   code=$?
   end_group
   running=
-  if [[ $(wc -l < "$work/table") == "$before" ]]; then
-    row "-" "no figure: exit $code after $((SECONDS - started)) s (limit $limit)" \
-      FAILED
+  if [[ $code -ne 0 || $(wc -l < "$work/table") == "$before" ]]; then
+    head -n "$before" "$work/table" > "$work/rows"
+    mv "$work/rows" "$work/table"
+    row "exit 0 within $limit" "exit $code after $((SECONDS - started)) s" FAILED
   fi
   tail -n +$((before + 1)) "$work/table" >&2
 done

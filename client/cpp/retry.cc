@@ -20,12 +20,13 @@ std::optional<absl::Duration> IfBefore(absl::Time deadline,
   return pause;
 }
 
-// `pause`, or up to half as much more, `most` at most, at random: what a server
-// refuses together then does not return together.
+// `pause`, or up to half as much more at random: what a server refuses together
+// then does not return together. At least half of what is `left` after the
+// pause remains for the attempt.
 absl::Duration Spread(absl::Duration pause,
-                      absl::Duration most = absl::InfiniteDuration()) {
+                      absl::Duration left = absl::InfiniteDuration()) {
   thread_local absl::InsecureBitGen random;
-  const absl::Duration more = std::min(pause / 2, most - pause);
+  const absl::Duration more = std::min(pause, left - pause) / 2;
   return pause +
          std::max(more, absl::ZeroDuration()) * absl::Uniform(random, 0.0, 1.0);
 }

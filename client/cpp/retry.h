@@ -16,7 +16,7 @@ inline constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 
 // The pause after which a refused call is made again: the server loads its
 // model, or its queue is full, and it named a pause that ends before
-// `deadline`. Adds up to half of it at random, but not past `deadline`.
+// `deadline`. Adds at random up to half of it, or of what is then left.
 // Otherwise nullopt.
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);

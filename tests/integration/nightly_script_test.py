@@ -80,6 +80,26 @@ check_clang() { verdict 0 0 true; }
             self.assertLess(limit, 30, rows)
             limit *= 2
 
+    def test_a_check_that_ends_badly_after_its_verdict_fails(self):
+        self.change("""
+check_fuzz() { verdict 0 0 true; exit 3; }
+check_clang() { verdict 0 0 true; }
+""")
+        self.assertEqual((1, [("fuzz", "FAILED"), ("clang", "passed")]),
+                         self.nightly("fuzz", "clang"))
+
+    def test_what_a_check_leaves_behind_may_clean_up(self):
+        self.program("child", "trap 'sleep 1; echo > cleaned; exit' TERM\n"
+                              "echo > ready\nwhile :; do sleep 0.1; done")
+        self.change("""
+check_fuzz() {
+  ./child & while [[ ! -e ready ]]; do sleep 0.1; done
+  verdict 0 0 true
+}
+""")
+        self.assertEqual((0, [("fuzz", "passed")]), self.nightly("fuzz"))
+        self.assertTrue((self.checkout / "cleaned").exists())
+
     def wait_for_end(self, file):
         """Of the process whose number it has, if it has one."""
         number = file.read_text().strip() if file.exists() else ""

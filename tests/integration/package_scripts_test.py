@@ -67,7 +67,8 @@ class PackageScriptsTest(unittest.TestCase):
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
             timeout=60, cwd=self.folder, umask=umask,
             env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}",
-                     GIT_CONFIG_GLOBAL=os.devnull, **variables))
+                     GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1",
+                     **variables))
         self.assertEqual(0, done.returncode, done.stderr)
         self.said = done.stderr
         return done.stdout

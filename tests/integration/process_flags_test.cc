@@ -60,6 +60,7 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--tryfromenv=insecure,tls_key_file",
        "--tryfromenv=tls_key_file: the variable FLAGS_tls_key_file is not set"},
       {"--fromenv=thread", "no flag --thread; did you mean --threads?"},
+      {"--tryfromenv=thread", "no flag --thread; did you mean --threads?"},
       {"--tryfromenv=max_len", "--max_len=abc: must be a whole number"},
       {"--trace_ratio=0.1", "--trace_ratio=0.1: needs --otlp_endpoint"},
       {"--threads", "--threads has no value: write --threads=VALUE"},

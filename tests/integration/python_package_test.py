@@ -104,7 +104,7 @@ class PythonPackageTest(unittest.TestCase):
             self.assertEqual(1, len(tools), version)
             self.assertIn(tools[0].specifier, [
                 requirement.specifier for requirement in map(
-                    Requirement, re.findall("^[^#].*", listed, re.MULTILINE))
+                    Requirement, re.findall(r"^[^#\n].*", listed, re.MULTILINE))
                 if requirement.name == "grpcio-tools"
                 and requirement.marker.evaluate(environment)])
 

@@ -44,7 +44,8 @@ class RevisionTest(unittest.TestCase):
             list(map(str, command)), check=True, text=True, timeout=60,
             cwd=self.source, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=dict(os.environ, GIT_CONFIG_GLOBAL=os.devnull)).stdout
+            env=dict(os.environ, GIT_CONFIG_GLOBAL=os.devnull,
+                     GIT_CONFIG_NOSYSTEM="1")).stdout
 
     def git(self, *arguments):
         return self.run_program("git", "-c", "user.name=x", "-c",

@@ -218,6 +218,33 @@ class ScriptsTest(ScriptCase):
         self.assertIn("libgrpc++-dev", said[0])
         self.assertEqual("apt-get update -qq", said[1])
 
+    def install_where_update_says(self, said, times):
+        """Where `apt-get update` fails with that as many times."""
+        tried = self.folder / "tried"
+        tried.write_text("")
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("id", "echo 0")
+        self.stand_in("sleep", "exit 0")
+        self.stand_in("apt-get", f"""
+[[ $1 == update ]] || exit 0
+echo >> {tried}
+if [[ $(wc -l < {tried}) -le {times} ]]; then echo "{said}" >&2; exit 100; fi""")
+        done = self.run_script("install-deps.sh")
+        return done, len(tried.read_text().splitlines())
+
+    def test_install_deps_waits_for_another_update(self):
+        lock = "E: Could not get lock /var/lib/apt/lists/lock."
+        done, tries = self.install_where_update_says(lock, 2)
+        self.assertEqual((0, 3), (done.returncode, tries), done.stderr)
+        done, tries = self.install_where_update_says(lock, 1000)
+        self.assertEqual((1, 61), (done.returncode, tries), done.stderr)
+        self.assertIn(lock, done.stderr)
+
+    def test_install_deps_tells_at_once_why_it_cannot_update(self):
+        done, tries = self.install_where_update_says("E: no network", 1000)
+        self.assertEqual((1, 1), (done.returncode, tries), done.stderr)
+        self.assertIn("E: no network", done.stderr)
+
     def test_install_deps_does_nothing_when_all_is_there(self):
         self.stand_in("dpkg-query",
                       'for package in "${@:3}"; do echo "ii  $package"; done')

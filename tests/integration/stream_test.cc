@@ -9,6 +9,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "tests/integration/stream_client.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
@@ -122,7 +123,7 @@ TEST(StreamTest, AMissingIdIsToldBeforeAnUnknownModelIs) {
 class RawStream {
  public:
   explicit RawStream(TestServer* server) : stub_(server->channel()) {
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
     stream_ =
         stub_.PrepareCall(&context_, "/encoderd.v1.Encoder/EmbedStream", &cq_);
     stream_->StartCall(nullptr);

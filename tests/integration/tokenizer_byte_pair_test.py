@@ -1,6 +1,5 @@
 """Byte-level BPE: ids, segments and offsets equal Hugging Face `tokenizers`."""
 
-import itertools
 import json
 import random
 

@@ -23,7 +23,7 @@ from encoderd._client_settings import (INITIAL_RECONNECT_BACKOFF_MS,
                                        RETRY_BUFFER_BYTES)
 from encoderd._connection_errors import Link
 from encoderd.errors import (EncoderdError, after_retries, client_closed,
-                             explain, from_rpc_error, make_error, out_of_time)
+                             explain, from_rpc_error, out_of_time)
 from encoderd._option_checks import whole_number
 from encoderd._target import is_localhost
 from encoderd.v1 import encoder_pb2_grpc
@@ -256,7 +256,8 @@ class Retries:
         left = self._end - time.monotonic()
         if delay >= left:
             raise self._final(found) from None
-        return random.uniform(delay, min(spread * delay, left))
+        # Half of what is left after it remains for the attempt.
+        return random.uniform(delay, min(spread * delay, (delay + left) / 2))
 
     def _final(self, found: EncoderdError) -> EncoderdError:
         late = (found.code is grpc.StatusCode.DEADLINE_EXCEEDED

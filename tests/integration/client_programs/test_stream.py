@@ -6,7 +6,6 @@ import itertools
 import threading
 
 import encoderd
-import grpc
 import numpy as np
 import pytest
 from google.rpc import code_pb2

@@ -106,18 +106,14 @@ fi
 running=
 # finish: ends what runs, and prints the table of what has ended.
 finish() {
-  if [[ -n $running ]]; then
-    kill "$running" 2> /dev/null
-    wait
-    end_group
-  fi
+  if [[ -n $running ]]; then end_group; fi
   {
     printf 'check\tbound\tfigure\tverdict\n'
     cat "$work/table"
   } | awk -F '\t' '{ printf "%-18s  %-22s  %-60s  %s\n", $1, $2, $3, $4 }'
   rm -rf "$work"
 }
-# end_group: ends what the check has left behind; 5 s to clean up.
+# end_group: ends the check, and what it has left behind; 5 s to clean up.
 end_group() {
   local i
   kill -TERM -- "-$running" 2> /dev/null

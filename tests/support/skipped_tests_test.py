@@ -12,16 +12,16 @@ LOG = """[ RUN      ] Tiles/TileProductTest.SumsColumns/emulation
 this CPU has no avx512_amx; the emulation is tested
 [  SKIPPED ] Tiles/TileProductTest.SumsColumns/amx (0 ms)
 [ RUN      ] GoldenTest.Int8
-/work/tests/golden/golden_test.cc:172: Skipped
+/source/tests/golden/golden_test.cc:172: Skipped
 this CPU has no avx512_vnni
 [  SKIPPED ] GoldenTest.Int8 (0 ms)
 [ RUN      ] GoldenTest.Int8Again
-/work/tests/golden/golden_test.cc:172: Skipped
+/source/tests/golden/golden_test.cc:172: Skipped
 this CPU has no
 avx512_vnni
 [  SKIPPED ] GoldenTest.Int8Again (0 ms)
 [ RUN      ] GoldenTest.Silent
-/work/tests/golden/golden_test.cc:180: Skipped
+/source/tests/golden/golden_test.cc:180: Skipped
 
 [  SKIPPED ] GoldenTest.Silent (0 ms)
 [  PASSED  ] 1 test.

@@ -21,7 +21,7 @@ from encoderd.errors import client_closed
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
-LAST_WAIT = 5.0  # seconds at exit for each thread that reads answers
+LAST_WAIT = 5.0  # seconds at exit for the threads of each stream
 
 
 class Stream:
@@ -33,16 +33,26 @@ class Stream:
         self._process = os.getpid()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
-        self._call = method(iter(self._requests.get, None),
+        self._sends = threading.Event()  # _sender is set
+        self._call = method(self._outgoing(),
                             # gRPC reopens a stream that a leaving server did
                             # not read; without this it would never end while
                             # nobody listens.
                             wait_for_ready=True)
+        self._over = threading.Event()  # gRPC has no more events of the call
+        if not self._call.add_callback(self._over.set):
+            self._over.set()
         self._reader = threading.Thread(
             target=_read, name="encoderd-stream", daemon=True,
             args=(self._call, method.link, self._events))
         self._reader.start()
         _LIVE.add(self)
+
+    def _outgoing(self) -> Iterator[Any]:
+        """What gRPC's thread sends."""
+        self._sender = threading.current_thread()
+        self._sends.set()
+        yield from iter(self._requests.get, None)
 
     def send(self, request: Any) -> None:
         self._requests.put(request)
@@ -72,8 +82,19 @@ class Stream:
         self._call.cancel()
 
     def join(self, seconds: float) -> None:
-        """Waits for so long until the answers are read no more."""
-        self._reader.join(seconds)
+        """After close(), waits for so long until no thread takes the call's
+        lock. Nothing in a forked process, which has no such threads."""
+        if os.getpid() != self._process:
+            return
+        end = time.monotonic() + seconds
+
+        def left() -> float:
+            return max(0.0, end - time.monotonic())
+
+        self._reader.join(left())
+        self._over.wait(left())
+        if self._sends.wait(left()):
+            self._sender.join(left())
 
 
 _LIVE: "weakref.WeakSet[Stream]" = weakref.WeakSet()
@@ -82,7 +103,9 @@ _AT_EXIT = threading.Event()  # no stream is opened again
 
 @atexit.register
 def _close_all() -> None:
-    """While threads still run: of iterators that nobody read to their end."""
+    """While threads still run: of iterators that nobody read to their end.
+    Later, gRPC takes the lock of each call once more to delete it, and would
+    wait without end if a thread was stopped while it held the lock."""
     _AT_EXIT.set()
     streams = list(_LIVE)
     for stream in streams:

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import sys
 import time
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
@@ -163,9 +164,10 @@ class Methods:
 
     def close(self) -> Any:
         """Of the channel. Nothing in a forked process, where it would wait as
-        a call would."""
+        a call would, nor while the interpreter ends: it waits for the end of
+        calls in flight, which a stopped thread would have to see."""
         self._closed = True
-        if os.getpid() == self._process:
+        if os.getpid() == self._process and not sys.is_finalizing():
             self._channel.close()
 
 

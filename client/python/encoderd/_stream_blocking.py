@@ -123,6 +123,9 @@ def _read(call: Any, link: Link, events: "queue.SimpleQueue[Event]"
     except Exception as error:
         end = (Ended(client_closed()) if _AT_EXIT.is_set()
                else ended_by(error, link))
+        if error is call:
+            # Else the call holds itself and is deleted at exit; see _close_all.
+            error.__traceback__ = None
     events.put(end)
 
 

@@ -18,7 +18,7 @@ class _Lock(threading.Condition):
         # The names of modules are None while the interpreter ends.
         slow = late() and current().name.startswith(sender)
         if slow:
-            sleep(0.2)  # the one that reads has ended by now
+            sleep(0.5)  # the one that reads has ended by now
         found = enter(self)
         if slow:
             sleep(2)

@@ -13,7 +13,6 @@
 #include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -49,12 +48,11 @@ struct TimeFlag {
 
 bool AbslParseFlag(absl::string_view text, TimeFlag* flag, std::string* error) {
   if (absl::ParseDuration(text, &flag->value)) return true;
-  double seconds = 0;
-  *error =
-      absl::StrCat("it takes a time with its unit, such as 500ms, 5s or 2m",
-                   absl::SimpleAtod(text, &seconds)
-                       ? absl::StrCat("; did you mean ", text, "s?")
-                       : "");
+  *error = "it takes a time with its unit, such as 500ms, 5s or 2m";
+  const std::string seconds = absl::StrCat(text, "s");
+  if (absl::ParseDuration(seconds, &flag->value)) {
+    absl::StrAppend(error, "; did you mean ", seconds, "?");
+  }
   return false;
 }
 

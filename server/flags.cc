@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -255,8 +256,9 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   if (AsksForHelp(arguments)) {
     ExitWithZeroAfterHelp();
   } else {
-    const absl::Status status = CheckArguments(arguments);
-    if (!status.ok()) return status;
+    auto expanded = CheckArguments(arguments);
+    if (!expanded.ok()) return expanded.status();
+    arguments = *std::move(expanded);
   }
   std::vector<char*> all = {argv[0]};
   for (std::string& argument : arguments) {

@@ -1,13 +1,16 @@
 #include "server/flag_check.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
@@ -24,6 +27,7 @@ namespace {
 constexpr char kSeeHelp[] = "`encoderd --help` lists all flags";
 // A flag file may name another one.
 constexpr int kMaxFlagFiles = 8;
+constexpr size_t kMaxFlagFileBytes = 1 << 20;
 constexpr size_t kLongestTyped = 64;  // longer names are not typos
 constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 
@@ -160,12 +164,18 @@ absl::Status CheckValue(absl::CommandLineFlag* flag, absl::string_view value) {
   return Bad(absl::StrCat("--", flag->Name(), "=", value, ": ", why));
 }
 
-// files_left: how many flag files may still be read.
-absl::Status CheckAll(const std::vector<std::string>& arguments,
-                      int files_left);
+using Arguments = std::vector<std::string>;
 
-absl::Status CheckLine(absl::string_view line, int files_left) {
-  if (line[0] != '-') {
+// files_left: how many flag files may still be read. Appends to *expanded.
+absl::Status CheckAll(const Arguments& arguments, int files_left,
+                      Arguments* expanded);
+
+absl::Status CheckLine(absl::string_view line, int files_left,
+                       Arguments* expanded) {
+  if (absl::StrContains(line, '\0')) {
+    return Bad("this line has a NUL byte: save the file as UTF-8");
+  }
+  if (line[0] != '-' || line == "--") {
     return Bad("this line is neither a flag (--NAME=VALUE) nor a comment (#)");
   }
   const Parts parts = Split(line);
@@ -188,37 +198,54 @@ absl::Status CheckLine(absl::string_view line, int files_left) {
                             ": no shell reads this file, and quotes belong to "
                             "the value: leave them out"));
   }
-  return CheckAll({std::string(line)}, files_left);
+  return CheckAll({std::string(line)}, files_left, expanded);
 }
 
-absl::Status CheckFile(const std::string& path, int files_left) {
+// Of any kind, as the shell's <(...) is a pipe; some never end.
+absl::StatusOr<std::string> ReadFlagFile(const std::string& path) {
+  const std::string name = absl::StrCat("--flagfile=", path);
+  const auto unreadable = [&name](int error) {
+    return FileError(
+        error, absl::StrCat(name, ": cannot be read: ", std::strerror(error)),
+        absl::StatusCode::kInvalidArgument);
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return unreadable(errno);
+  const absl::Cleanup closes = [fd] { close(fd); };
+  std::string content;
+  char part[16 << 10];
+  while (content.size() <= kMaxFlagFileBytes) {
+    const ssize_t count = read(fd, part, sizeof(part));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return unreadable(errno);
+    if (count == 0) return content;
+    content.append(part, static_cast<size_t>(count));
+  }
+  return Bad(
+      absl::StrCat(name, ": has more than ", kMaxFlagFileBytes, " bytes"));
+}
+
+absl::Status CheckFile(const std::string& path, int files_left,
+                       Arguments* expanded) {
   if (files_left == 0) {
     return Bad(absl::StrCat("--flagfile=", path,
                             ": --flagfile lines are nested more than ",
                             kMaxFlagFiles, " deep"));
   }
-  std::ifstream file(path);
-  const auto unreadable = [&] {
-    const int error = errno;
-    return FileError(error,
-                     absl::StrCat("--flagfile=", path,
-                                  ": cannot be read: ", std::strerror(error)),
-                     absl::StatusCode::kInvalidArgument);
-  };
-  // A folder is opened, and fails when it is read.
-  if (!file || (file.peek(), file.bad())) return unreadable();
-  file.clear();  // an empty file is at its end
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    if (number == 1 && absl::StartsWith(line, kByteOrderMark)) {
-      return Bad(absl::StrCat(path,
-                              ":1: the file begins with a byte order "
-                              "mark, which editors hide: save it as "
-                              "UTF-8 without one"));
-    }
+  const absl::StatusOr<std::string> content = ReadFlagFile(path);
+  if (!content.ok()) return content.status();
+  if (absl::StartsWith(*content, kByteOrderMark)) {
+    return Bad(absl::StrCat(path,
+                            ":1: the file begins with a byte order "
+                            "mark, which editors hide: save it as "
+                            "UTF-8 without one"));
+  }
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(*content, '\n')) {
+    ++number;
     const absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty() || text[0] == '#') continue;
-    absl::Status status = CheckLine(text, files_left - 1);
+    absl::Status status = CheckLine(text, files_left - 1, expanded);
     if (status.ok() && absl::ascii_isspace(line.back())) {
       status =
           Bad("a blank or carriage return at the end would belong to the "
@@ -228,11 +255,11 @@ absl::Status CheckFile(const std::string& path, int files_left) {
     return absl::Status(
         status.code(), absl::StrCat(path, ":", number, ": ", status.message()));
   }
-  if (file.bad()) return unreadable();
   return absl::OkStatus();
 }
 
-absl::Status CheckFlag(const Parts& parts, int files_left) {
+absl::Status CheckFlag(const Parts& parts, int files_left,
+                       Arguments* expanded) {
   if (parts.value.empty() && NeedsValue(parts.name)) {
     return Bad(absl::StrCat("--", parts.name,
                             " has an empty value, as from a variable that is "
@@ -241,22 +268,26 @@ absl::Status CheckFlag(const Parts& parts, int files_left) {
   if (parts.name == "flagfile") {
     for (const absl::string_view path :
          absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
-      const absl::Status status = CheckFile(std::string(path), files_left);
+      const absl::Status status =
+          CheckFile(std::string(path), files_left, expanded);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
   absl::CommandLineFlag* const flag = absl::FindCommandLineFlag(parts.name);
-  if (flag != nullptr) return CheckValue(flag, parts.value);
-  return Unknown(parts.name);
+  if (flag == nullptr) return Unknown(parts.name);
+  expanded->push_back(absl::StrCat("--", parts.name, "=", parts.value));
+  return CheckValue(flag, parts.value);
 }
 
 // --fromenv=NAME,NAME and --tryfromenv: flags whose values are those of the
 // variables FLAGS_NAME.
-absl::Status CheckVariables(const Parts& parts, int files_left) {
+absl::Status CheckVariables(const Parts& parts, int files_left,
+                            Arguments* expanded) {
   for (const absl::string_view name :
        absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
-    if (!NeedsValue(name) && absl::FindCommandLineFlag(name) == nullptr) {
+    if (IsAbseils(name) ||
+        (!NeedsValue(name) && absl::FindCommandLineFlag(name) == nullptr)) {
       return Unknown(name);
     }
     const std::string variable = absl::StrCat("FLAGS_", name);
@@ -269,7 +300,8 @@ absl::Status CheckVariables(const Parts& parts, int files_left) {
                               variable,
                               " is not set: set it, or leave the flag out"));
     }
-    const absl::Status status = CheckFlag({name, value, true}, files_left);
+    const absl::Status status =
+        CheckFlag({name, value, true}, files_left, expanded);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -290,8 +322,8 @@ bool IsSwitch(absl::string_view name) {
   return flag != nullptr && flag->IsOfType<bool>();
 }
 
-absl::Status CheckAll(const std::vector<std::string>& arguments,
-                      int files_left) {
+absl::Status CheckAll(const Arguments& arguments, int files_left,
+                      Arguments* expanded) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const absl::string_view argument = arguments[i];
     if (argument.size() < 2 || argument[0] != '-' || argument == "--") {
@@ -303,12 +335,16 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
                               arguments[stray], "; ", kSeeHelp));
     }
     Parts parts = Split(argument);
-    if (parts.name == "fromenv" || parts.name == "tryfromenv") {
-      const absl::Status status = CheckVariables(parts, files_left);
+    if (parts.has_value &&
+        (parts.name == "fromenv" || parts.name == "tryfromenv")) {
+      const absl::Status status = CheckVariables(parts, files_left, expanded);
       if (!status.ok()) return status;
+      continue;
     }
-    if (IsAbseils(parts.name)) continue;
-    if (!parts.has_value && IsSwitch(parts.name)) continue;
+    if (IsAbseils(parts.name) || (!parts.has_value && IsSwitch(parts.name))) {
+      expanded->push_back(arguments[i]);
+      continue;
+    }
     if (!parts.has_value && TakesNext(parts.name)) {
       if (++i == arguments.size()) {
         return Bad(absl::StrCat("--", parts.name, " has no value: write --",
@@ -316,7 +352,7 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
       }
       parts.value = arguments[i];
     }
-    const absl::Status status = CheckFlag(parts, files_left);
+    const absl::Status status = CheckFlag(parts, files_left, expanded);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -324,8 +360,12 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
 
 }  // namespace
 
-absl::Status CheckArguments(const std::vector<std::string>& arguments) {
-  return CheckAll(arguments, kMaxFlagFiles);
+absl::StatusOr<std::vector<std::string>> CheckArguments(
+    const std::vector<std::string>& arguments) {
+  Arguments expanded;
+  const absl::Status status = CheckAll(arguments, kMaxFlagFiles, &expanded);
+  if (!status.ok()) return status;
+  return expanded;
 }
 
 bool IsServerFlagFile(absl::string_view file) {

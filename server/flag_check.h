@@ -7,19 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace encoderd {
 
-// INVALID_ARGUMENT: the first fault of the arguments after the program's name,
-// and of the flag files that they name. An unknown flag, with the nearest one;
+// The arguments after the program's name, with the lines of flag files and the
+// values of variables in the places of --flagfile, --fromenv and --tryfromenv:
+// each file is read once, because a pipe can be. INVALID_ARGUMENT: the first
+// fault of them and of the flag files. An unknown flag, with the nearest one;
 // a value of the wrong type; an argument that is no flag; a line of a flag file
 // with quotes, a comment after its value, or a space for "="; a file of flags
-// with a byte order mark; an empty value where one is needed. UNAVAILABLE or
-// RESOURCE_EXHAUSTED: a flag file that the next start may be able to read
-// (FileError).
-absl::Status CheckArguments(const std::vector<std::string>& arguments);
+// with a byte order mark or of more than 1 MiB; an empty value where one is
+// needed. UNAVAILABLE or RESOURCE_EXHAUSTED: a flag file that the next start
+// may be able to read (FileError).
+absl::StatusOr<std::vector<std::string>> CheckArguments(
+    const std::vector<std::string>& arguments);
 
 // Whether a flag defined in `file` is the server's, not one of Abseil's.
 bool IsServerFlagFile(absl::string_view file);

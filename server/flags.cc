@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -13,7 +14,6 @@
 #include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -49,12 +49,11 @@ struct TimeFlag {
 
 bool AbslParseFlag(absl::string_view text, TimeFlag* flag, std::string* error) {
   if (absl::ParseDuration(text, &flag->value)) return true;
-  double seconds = 0;
-  *error =
-      absl::StrCat("it takes a time with its unit, such as 500ms, 5s or 2m",
-                   absl::SimpleAtod(text, &seconds)
-                       ? absl::StrCat("; did you mean ", text, "s?")
-                       : "");
+  *error = "it takes a time with its unit, such as 500ms, 5s or 2m";
+  const std::string seconds = absl::StrCat(text, "s");
+  if (absl::ParseDuration(seconds, &flag->value)) {
+    absl::StrAppend(error, "; did you mean ", seconds, "?");
+  }
   return false;
 }
 
@@ -257,8 +256,9 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   if (AsksForHelp(arguments)) {
     ExitWithZeroAfterHelp();
   } else {
-    const absl::Status status = CheckArguments(arguments);
-    if (!status.ok()) return status;
+    auto expanded = CheckArguments(arguments);
+    if (!expanded.ok()) return expanded.status();
+    arguments = *std::move(expanded);
   }
   std::vector<char*> all = {argv[0]};
   for (std::string& argument : arguments) {

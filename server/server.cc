@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/cgroup.h"
+#include "engine/checkpoint/weight_bytes.h"
 #include "server/base/catch_all.h"
 #include "server/base/log.h"
 #include "server/base/steady_time.h"
@@ -21,7 +22,6 @@
 #include "server/rpc/service.h"
 #include "server/sessions.h"
 #include "server/start_warnings.h"
-#include "server/weight_files.h"
 
 namespace encoderd {
 namespace {
@@ -65,7 +65,7 @@ void WarnBeforeLoading(const ServerConfig& config, int64_t memory_limit_bytes) {
   sizes.limit_bytes = memory_limit_bytes;
   sizes.resident_bytes = ThisProcess().resident_bytes();
   for (const ModelSource& model : config.models) {
-    sizes.weight_file_bytes += WeightFileBytes(model.folder);
+    sizes.weights_bytes += WeightBytes(model.folder);
   }
   WarnOfLoading(config, sizes);
 }

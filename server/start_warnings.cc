@@ -68,8 +68,8 @@ void WarnOfQueue(const NamedModel& model, int64_t limit,
                             ", or lower --max_len")));
 }
 
-// The least that a CPU holds of weights with files of `file_bytes`, which may
-// be fp32: bf16 and int8 products narrow them. 0 if only a GPU can compute.
+// The least that a CPU holds of weights of `file_bytes` in their files, which
+// may be fp32: bf16 and int8 products narrow them. 0 if only a GPU can compute.
 int64_t LeastWeightBytes(const ServerConfig& config, int64_t file_bytes) {
   if (absl::StartsWith(config.device, "cuda") || config.dtype == "fp16" ||
       config.products == "fp8") {
@@ -110,8 +110,7 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
 }
 
 void WarnOfLoading(const ServerConfig& config, const LoadSizes& sizes) {
-  const int64_t weights_bytes =
-      LeastWeightBytes(config, sizes.weight_file_bytes);
+  const int64_t weights_bytes = LeastWeightBytes(config, sizes.weights_bytes);
   const int64_t needed_bytes = sizes.resident_bytes + weights_bytes;
   if (weights_bytes == 0 || sizes.limit_bytes >= needed_bytes) return;
   Log(LogLevel::kWarning, "small_memory_limit",

@@ -22,9 +22,9 @@ void WarnOfSettings(
     const std::vector<std::pair<std::string, const ModelInfo*>>& models);
 
 struct LoadSizes {
-  int64_t limit_bytes = 0;        // of the control groups
-  int64_t resident_bytes = 0;     // of the process, before the load
-  int64_t weight_file_bytes = 0;  // of all models (WeightFileBytes)
+  int64_t limit_bytes = 0;     // of the control groups
+  int64_t resident_bytes = 0;  // of the process, before the load
+  int64_t weights_bytes = 0;   // of all models, as in their files (WeightBytes)
 };
 
 // Before the load, during which the kernel may end the process: if the limit is

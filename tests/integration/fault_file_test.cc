@@ -159,6 +159,15 @@ TEST(FaultFileTest, AFlagfileThatCannotBeReadWholeMayBeReadLater) {
   }
 }
 
+// Where no more than its limit is read, the fault is never reached.
+TEST(FaultFileTest, AFlagfileWithoutEndIsReadUpToItsLimit) {
+  const ScopedFault fault(FaultPoint::kRead,
+                          {.error = EIO, .after = 1000, .may_miss = true});
+  EXPECT_THAT(CheckArguments({"--flagfile=/dev/zero"}),
+              IsError(StatusCode::kInvalidArgument,
+                      "--flagfile=/dev/zero: has more than 1048576 bytes"));
+}
+
 class FaultSecretsTest : public ::testing::Test {
  protected:
   FaultSecretsTest() {

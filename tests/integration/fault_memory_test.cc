@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/cgroup.h"
+#include "engine/checkpoint/weight_bytes.h"
 #include "engine/model.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "tests/support/fake_model.h"
@@ -62,10 +63,11 @@ void FailOneAllocation(size_t min_bytes, int rounds,
   }
 }
 
+// The destructors of nlohmann's JSON allocate as much as their objects have
+// members, and end the process where they cannot.
+constexpr size_t kMoreThanJson = 1024;
+
 TEST(FaultMemoryTest, AModelThatThereIsNoMemoryForIsRefused) {
-  // The destructors of nlohmann's JSON allocate as much as their objects have
-  // members, and end the process where they cannot.
-  constexpr size_t kMoreThanJson = 1024;
   const TempFolder folder;
   WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
   const auto load = [&] {
@@ -82,6 +84,21 @@ TEST(FaultMemoryTest, AModelThatThereIsNoMemoryForIsRefused) {
                     IsError(StatusCode::kResourceExhausted, "no memory "));
       });
   EXPECT_GT(refused, unneeded);
+}
+
+TEST(FaultMemoryTest, WeightsWhoseSizeThereIsNoMemoryForHaveNone) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  const int64_t all = WeightBytes(folder.path());
+  ASSERT_GT(all, 0);
+  int64_t bytes = 0;
+  FailOneAllocation(
+      kMoreThanJson, Rounds(1000), [] {},
+      [&] {
+        bytes = WeightBytes(folder.path());
+        return absl::OkStatus();
+      },
+      [&](const absl::Status&) { EXPECT_TRUE(bytes == 0 || bytes == all); });
 }
 
 TEST(FaultMemoryTest, AServerThatThereIsNoMemoryForServesNoModel) {

@@ -2,6 +2,7 @@
 // what is wrong with them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -27,6 +28,14 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--listen=nowhere", "must be host:port"},
       {"--device=tpu", "must be one of auto, cpu"},
       {"--drain_timeout=2h", "must be 0 to 1h"},
+      {"--max_queue_time=nan",
+       "\"--max_queue_time=nan: it takes a time with its unit, such as 500ms, "
+       "5s or 2m\"\n"},
+      {"--max_queue_time=inf",
+       "--max_queue_time=inf: must be 0 (no limit) or 1ms to 24h"},
+      {"--drain_delay=-inf", "--drain_delay=-inf: must be 0 to 1h"},
+      {"--trace_ratio=nan", "--trace_ratio=nan: must be 0 to 1"},
+      {"--max_len=nan", "--max_len=nan: must be a whole number"},
       {"--model=fake=load_ms:0", "another --model already has the name 'fake'"},
       {"--model=other=nonsense:1", "model 'other': "},
       {"--drain_delay=5",
@@ -94,6 +103,8 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
       {"--threads=1  # one", ":2: --threads: a comment needs a separate line"},
       {"--model /srv/model", ":2: write --model=/srv/model, without a space"},
       {"threads=1", ":2: this line is neither a flag (--NAME=VALUE) nor"},
+      {"--", ":2: this line is neither a flag (--NAME=VALUE) nor"},
+      {std::string("--listen=a\0b", 12), ":2: this line has a NUL byte"},
       {"--threads=1 ", ":2: a blank or carriage return at the end"},
       {"--threads=1\r", ":2: a blank or carriage return at the end"},
       {"--bearer_token_file=", ":2: --bearer_token_file has an empty value"},
@@ -114,6 +125,8 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
   }
   fails("\xEF\xBB\xBF--threads=1\n",
         ":1: the file begins with a byte order mark");
+  fails(std::string(1 << 20, '#') + "\n",
+        absl::StrCat("--flagfile=", path, ": has more than 1048576 bytes"));
 }
 
 TEST(ProcessFlagsTest, AFlagfileOnADiskThatDoesNotAnswerMayBeReadLater) {
@@ -164,6 +177,24 @@ TEST(ProcessFlagsTest, AFlagfileIsReadLikeTheCommandLine) {
                 {absl::StrCat("--flagfile=", folder.Path("flags"))});
   const std::string line = served.process.WaitForLine("event=serving");
   EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
+}
+
+// As the shell's <(...) is.
+TEST(ProcessFlagsTest, AFlagfileMayBeAPipe) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string lines = "--max_len=100\n--model=b=positions:512\n";
+  ASSERT_EQ(write(ends[1], lines.data(), lines.size()),
+            static_cast<ssize_t>(lines.size()));
+  close(ends[1]);
+  Served served("positions:512",
+                {"--max_len=50", absl::StrCat("--flagfile=/dev/fd/", ends[0])});
+  close(ends[0]);
+  for (const char* name : {"fake", "b"}) {
+    const std::string line = served.process.WaitForLine(
+        absl::StrCat("event=serving model=", name, " "));
+    EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
+  }
 }
 
 TEST(ProcessFlagsTest, ModelsAreCollectedFromCommandLineAndFlagfile) {

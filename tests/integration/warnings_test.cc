@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/support/safetensors_writer.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
@@ -79,8 +82,12 @@ TEST(WarningsTest, AMemoryLimitBelowWhatTheServerTakesIsAWarningAtStart) {
 
 TEST(WarningsTest, AMemoryLimitBelowTheWeightsIsAWarningBeforeTheLoad) {
   const TempFolder folder;
-  folder.Write("a/model.safetensors", std::string(3000, 'a'));
-  folder.Write("b/model.safetensors", std::string(4000, 'b'));
+  for (const auto& [name, values] :
+       {std::pair("a", 750), std::pair("b", 1000)}) {
+    folder.Write(absl::StrCat(name, "/model.safetensors"),
+                 SafetensorsBytes(
+                     {FloatTensor("t", {values}, std::vector<float>(values))}));
+  }
   ServerConfig config = TestConfig();
   config.models = {{"a", folder.Path("a")}, {"b", folder.Path("b")}};
   TestServer server(TestServer::NotLoaded(), {}, config);

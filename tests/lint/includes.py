@@ -71,6 +71,7 @@ RULES = [
       "engine/base/utf8.h",
       "engine/checkpoint/model_config.h",
       "engine/checkpoint/position_inspection.h",
+      "engine/checkpoint/weight_bytes.h",
       "engine/device/device_words.h", "engine/io/file_error.h"),
      "the server reaches the engine only through Model, Session, Tokenizer, "
      "their plain types, named threads, limits of control groups, and errors "

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -15,9 +16,12 @@
 #include "absl/strings/str_cat.h"
 #include "server/flag_check.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd {
 namespace {
+
+using ::testing::ElementsAre;
 
 using Field =
     std::variant<std::string ServerConfig::*, bool ServerConfig::*,
@@ -124,6 +128,45 @@ TEST(FlagsTest, EveryFlagSetsItsSetting) {
     if (IsServerFlagFile(flag->Filename())) all.insert(std::string(name));
   }
   EXPECT_EQ(tested, all);
+}
+
+TEST(CheckArgumentsTest, FilesAndVariablesAreReplacedByTheirFlags) {
+  const TempFolder folder;
+  folder.Write("inner", "--threads=2\n");
+  folder.Write("outer", absl::StrCat("# ours\n\n  --max_len=1\n--flagfile=",
+                                     folder.Path("inner"), "\n--insecure"));
+  setenv("FLAGS_max_streams", "5", 1);
+  const auto arguments = CheckArguments(
+      {"--threads", "1", absl::StrCat("--flagfile=", folder.Path("outer")),
+       "--tryfromenv=max_streams,drain_delay", "--noinsecure", "--max_len=3"});
+  unsetenv("FLAGS_max_streams");
+  ASSERT_THAT(arguments, IsOk());
+  EXPECT_THAT(
+      *arguments,
+      ElementsAre("--threads=1", "--max_len=1", "--threads=2", "--insecure",
+                  "--max_streams=5", "--noinsecure", "--max_len=3"));
+}
+
+TEST(CheckArgumentsTest, AFlagfileMayHaveOneMebibyte) {
+  const TempFolder folder;
+  const std::string flag = absl::StrCat("--flagfile=", folder.Path("flags"));
+  const std::string end = "\n--threads=1\n";
+  const std::string content = std::string((1 << 20) - end.size(), '#') + end;
+  folder.Write("flags", content);
+  const auto arguments = CheckArguments({flag});
+  ASSERT_THAT(arguments, IsOk());
+  EXPECT_THAT(*arguments, ElementsAre("--threads=1"));
+  folder.Write("flags", content + "\n");
+  EXPECT_THAT(CheckArguments({flag}),
+              IsError(absl::StatusCode::kInvalidArgument,
+                      absl::StrCat(flag, ": has more than 1048576 bytes")));
+}
+
+TEST(CheckArgumentsTest, AVariableNamesNoOtherVariables) {
+  setenv("FLAGS_fromenv", "max_len", 1);
+  EXPECT_THAT(CheckArguments({"--fromenv=fromenv"}),
+              IsError(absl::StatusCode::kInvalidArgument, "no flag --fromenv"));
+  unsetenv("FLAGS_fromenv");
 }
 
 }  // namespace

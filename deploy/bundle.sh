@@ -21,6 +21,7 @@ from=$PWD  # what relative paths are relative to
 cd "$(dirname "$0")/.."
 # shellcheck source=deploy/package/build.sh
 source deploy/package/build.sh
+date_files
 
 usage() {
   say "usage: deploy/bundle.sh [--architecture=LIST]" \
@@ -58,7 +59,7 @@ fi
 archive=${archive:-build/encoderd-bundle.tar.xz}
 case $archive in
   *.tar.xz) compress=(xz -6 --threads=0) ;;
-  *.tar.gz) compress=(gzip -9) ;;
+  *.tar.gz) compress=(gzip -9 -n) ;;
   *)
     say "$archive: expected a name that ends in .tar.xz or .tar.gz"
     usage
@@ -156,8 +157,7 @@ fi
 mkdir -p "$(dirname "$archive")"
 partial=$archive.partial
 trap 'rm -rf "$work" "$partial"' EXIT
-tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner \
-  -c encoderd-bundle | "${compress[@]}" > "$partial"
+pack "$work" encoderd-bundle | "${compress[@]}" > "$partial"
 bytes=$(stat -c %s "$partial")
 say "$archive: $bytes bytes, $(wc -l < "$work/libraries") libraries"
 if [[ $bytes -gt $max_bytes ]]; then

@@ -21,7 +21,6 @@ fi
 
 build_programs
 work=$(mktemp -d "$out/XXXXXX")  # next to it, so that mv is a rename
-umask 022  # the package's folders are for all, whoever builds it
 trap 'rm -rf "$work"' EXIT
 cpack --config build/package/CPackConfig.cmake -G DEB -B "$work" \
   > "$work/log" 2>&1 || {

@@ -1,18 +1,30 @@
-# ENCODERD_HARDEN: what makes faults of programs that face a network harder to exploit: guards on the stack, checked calls
-# of the C library, and tables of functions that are read-only once the program runs. ON in the presets `release` and
-# `package`, so in image, wheel and .deb. For all targets below; another project that links the client chooses for itself.
-option(ENCODERD_HARDEN "Stack protector, _FORTIFY_SOURCE, read-only relocations" OFF)
+# ENCODERD_HARDEN: what makes faults of programs that face a network harder to exploit: guards on the stack, frames that
+# cannot pass over its guard page, marked targets of indirect jumps (for systems that check them), checked calls of the C library,
+# and tables of functions that are read-only once the program runs. ON in the presets `release` and `package`, so in image,
+# wheel and .deb. For all targets below; another project that links the client chooses for itself.
+option(ENCODERD_HARDEN "Guards of stack and indirect jumps, _FORTIFY_SOURCE, read-only relocations" OFF)
 if(NOT ENCODERD_HARDEN)
   return()
 endif()
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>)
 add_link_options(LINKER:-z,relro,-z,now)
 
-# It needs optimization; Ubuntu's compiler and flags of distributions define it, perhaps a higher level.
+# Not for every processor: -fcf-protection is x86's.
+include(CheckCXXCompilerFlag)
+foreach(option IN ITEMS -fstack-clash-protection -fcf-protection)
+  string(MAKE_C_IDENTIFIER ENCODERD${option} known)
+  check_cxx_compiler_flag(${option} ${known})
+  if(${known})
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${option}>)
+  endif()
+endforeach()
+
+# It needs optimization; Ubuntu's compiler and flags of distributions define it, perhaps another level. A compiler that does not
+# know level 3, which also checks sizes that are known at run time only, takes it for 2.
 include(CheckCXXSymbolExists)
 set(CMAKE_REQUIRED_FLAGS -O2)
 check_cxx_symbol_exists(_FORTIFY_SOURCE features.h ENCODERD_FORTIFIED)
 unset(CMAKE_REQUIRED_FLAGS)
 if(NOT ENCODERD_FORTIFIED)
-  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-D_FORTIFY_SOURCE=2>)
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-D_FORTIFY_SOURCE=3>)
 endif()

@@ -1,5 +1,5 @@
-# The .deb, by CPack: programs, service, license; for the release of Debian or Ubuntu that builds it, whose libraries it needs.
-# deploy/deb.sh builds it. The component `service` is what only the package has: `cmake --install` leaves it out.
+# The .deb, by CPack: programs, service, license, changelog; for the release of Debian or Ubuntu that builds it, whose libraries
+# it needs. deploy/deb.sh builds it. The component `service` is what only the package has: `cmake --install` leaves it out.
 if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER)
   return()
 endif()
@@ -40,7 +40,13 @@ foreach(package IN LISTS packages)
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "${copyright}")
 
-install(FILES ${PROJECT_BINARY_DIR}/package/copyright DESTINATION share/doc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
+# Compressed, as Debian has it, and without the time of the build.
+set(changelog ${PROJECT_BINARY_DIR}/package/changelog.gz)
+install(CODE "execute_process(COMMAND gzip -9nc \"${PROJECT_SOURCE_DIR}/CHANGELOG.md\" OUTPUT_FILE \"${changelog}\"
+  COMMAND_ERROR_IS_FATAL ANY)" COMPONENT service EXCLUDE_FROM_ALL)
+
+install(FILES ${PROJECT_BINARY_DIR}/package/copyright ${changelog} DESTINATION share/doc/encoderd COMPONENT service
+  EXCLUDE_FROM_ALL)
 install(FILES ${files}/encoderd.service DESTINATION lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES ${files}/encoderd.flags DESTINATION /etc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
 

@@ -3,7 +3,8 @@
 # the last lines; bundle.sh has the commit and what is compiled in from here.
 # Source it after `set -euo pipefail`.
 #
-# ENCODERD_REVISION names the commit of sources that come without git.
+# ENCODERD_REVISION names the commit of sources that come without git;
+# SOURCE_DATE_EPOCH (seconds since 1970) the time of the files in the result.
 
 script=$(basename "$0" .sh)
 say() { echo "$script: $*" >&2; }
@@ -19,6 +20,7 @@ begin() {
   cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
   out=${1:-$PWD/build/$script}
   case $out in /*) ;; *) out=$from/$out ;; esac
+  date_files
 }
 
 # git_here ARGUMENT...: git on the sources, whose owner may be another user.
@@ -34,6 +36,28 @@ revision() {
   echo "${found:-unknown}"
 }
 
+# date_files: sets SOURCE_DATE_EPOCH for all that packs files, unless it is given:
+# to the time of the commit, so that two builds of it give the same bytes. Sources
+# that come without git have none, and files the time of the build.
+date_files() {
+  if [[ -z ${SOURCE_DATE_EPOCH-} && -e .git ]]; then
+    SOURCE_DATE_EPOCH=$(git_here log -1 --format=%ct || true)
+  fi
+  if [[ -n ${SOURCE_DATE_EPOCH-} ]]; then
+    export SOURCE_DATE_EPOCH
+  else
+    unset SOURCE_DATE_EPOCH  # setuptools fails where it is empty
+  fi
+}
+
+# pack FOLDER NAME: writes a tar of NAME, in FOLDER, to standard output: the
+# same bytes whoever made the files, when, and in which order.
+pack() {
+  tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner \
+    --mode=u+rw,go=rX ${SOURCE_DATE_EPOCH:+--mtime="@$SOURCE_DATE_EPOCH"} \
+    -c "$2"
+}
+
 # warn_of_changes: uncommitted changes are built in, but no version shows them.
 warn_of_changes() {
   if [[ -z ${ENCODERD_REVISION-} && -e .git &&
@@ -44,7 +68,7 @@ warn_of_changes() {
 }
 
 # build_programs: encoderd and encoderctl, into build/package/bin; makes the
-# folder for the result.
+# folder for the result, and lets everyone read what is written from there on.
 build_programs() {
   warn_of_changes
   say "building the programs (some minutes where nothing is built yet)"
@@ -53,6 +77,7 @@ build_programs() {
     --target encoderd encoderctl >&2
   mkdir -p "$out"
   out=$(cd "$out" && pwd)
+  umask 022
 }
 
 # built_in: the options --built-in=PACKAGE of the scripts that keep licenses, one

@@ -4,6 +4,7 @@ deploy/cmake/EncoderdHarden.cmake; then which presets have it."""
 
 import json
 import pathlib
+import platform
 import subprocess
 import tempfile
 import unittest
@@ -12,14 +13,22 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROJECT = """cmake_minimum_required(VERSION 3.24)
 project(small LANGUAGES CXX)
 set(CMAKE_BUILD_TYPE Release)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 include({root}/deploy/cmake/EncoderdHarden.cmake)
 add_executable(small main.cc)
 """
-PROGRAM = """#include <cstring>
+# strcpy: of a size that the compiler knows. strncpy: of one that it does not,
+# which only level 3 checks.
+PROGRAM = """#include <cstdlib>
+#include <cstring>
 int main(int count, char** words) {
   char name[8];
   strcpy(name, words[0]);
-  return name[count] ? 0 : 1;
+  char* copy = static_cast<char*>(malloc(count));
+  strncpy(copy, words[0], count + 1);
+  const int result = name[count] ? copy[0] : 1;
+  free(copy);
+  return result;
 }
 """
 
@@ -42,21 +51,29 @@ class HardenTest(unittest.TestCase):
         run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build",
             *options)
         self.said = run("ninja", "-v", "-C", source / "build")
+        self.notes = run("readelf", "--wide", "--notes",
+                         source / "build/CMakeFiles/small.dir/main.cc.o")
         return run("readelf", "--wide", "--dyn-syms", "--dynamic",
                    "--program-headers", source / "build/small")
 
     def test_it_guards_the_stack_and_checks_calls(self):
         said = self.build("-DENCODERD_HARDEN=ON")
-        for sign in ("__stack_chk_fail", "__strcpy_chk", "BIND_NOW",
-                     "GNU_RELRO"):
+        for sign in ("__stack_chk_fail", "__strcpy_chk", "__strncpy_chk",
+                     "BIND_NOW", "GNU_RELRO", "Flags: NOW PIE"):
             self.assertIn(sign, said)
+        self.assertIn("-fstack-clash-protection", self.said)
         self.assertNotIn("warning", self.said)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "it is x86's")
+    def test_targets_of_indirect_jumps_are_marked(self):
+        self.build("-DENCODERD_HARDEN=ON")
+        self.assertIn("IBT, SHSTK", self.notes)
 
     def test_a_level_that_is_given_stays(self):
         said = self.build("-DENCODERD_HARDEN=ON",
                           "-DCMAKE_CXX_FLAGS=-D_FORTIFY_SOURCE=1")
         self.assertIn("__strcpy_chk", said)
-        self.assertNotIn("FORTIFY_SOURCE=2", self.said)
+        self.assertNotIn("FORTIFY_SOURCE=3", self.said)
 
     def test_it_is_off_unless_asked_for(self):
         self.build()

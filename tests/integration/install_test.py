@@ -5,6 +5,7 @@
 """
 
 import argparse
+import gzip
 import os
 import pathlib
 import subprocess
@@ -13,6 +14,7 @@ import tempfile
 import unittest
 
 BUILD = None  # set by main
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = "etc/encoderd/encoderd.flags"
 
 
@@ -52,6 +54,17 @@ class InstallTest(unittest.TestCase):
                      DESTDIR=str(self.folder))
         self.assertLess({FLAGS, "usr/lib/systemd/system/encoderd.service"},
                         self.files())
+
+    def test_the_package_has_license_and_changelog(self):
+        self.install("/usr", "--component", "service",
+                     DESTDIR=str(self.folder))
+        doc = self.folder / "usr/share/doc/encoderd"
+        self.assertEqual({"copyright", "changelog.gz"},
+                         {file.name for file in doc.iterdir()})
+        packed = (doc / "changelog.gz").read_bytes()
+        self.assertEqual((ROOT / "CHANGELOG.md").read_bytes(),
+                         gzip.decompress(packed))
+        self.assertEqual(bytes(5), packed[3:8], "its name, or a time, is in it")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""deploy/wheel.sh and deploy/deb.sh, without a build: where the result goes.
+"""deploy/wheel.sh, deploy/deb.sh and deploy/bundle.sh, without a build: where
+the result goes, and that only the sources decide its bytes.
 
 They run in a copy of the sources; small scripts on PATH replace the programs
 that they call. packages/ tests what they really build.
@@ -7,8 +8,10 @@ that they call. packages/ tests what they really build.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
@@ -21,6 +24,17 @@ while [[ $# -gt 0 ]]; do
   case $1 in {option}) mkdir -p "$2"; echo new > "$2/{name}" ;; esac
   shift
 done"""
+# A package of the files in the folder STAGED.
+CPACK = """
+set(CPACK_PACKAGE_NAME encoderd)
+set(CPACK_PACKAGE_VERSION 7.0)
+set(CPACK_PACKAGE_FILE_NAME encoderd)
+set(CPACK_PACKAGE_DESCRIPTION "text")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "nobody")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_INSTALLED_DIRECTORIES "$ENV{STAGED};/")
+"""
 KINDS = (("wheel.sh", WHEEL, "encoderd-6.0-py3-none-any.whl"),
          ("deb.sh", DEB, "encoderd_6.0_amd64.deb"))
 
@@ -62,13 +76,15 @@ class PackageScriptsTest(unittest.TestCase):
         file.chmod(0o755)
 
     def run_script(self, script, *arguments, umask=-1, **variables):
+        environment = dict(os.environ, GIT_CONFIG_NOSYSTEM="1",
+                           GIT_CONFIG_GLOBAL=os.devnull,
+                           PATH=f"{self.path}:{os.environ['PATH']}")
+        environment.pop("SOURCE_DATE_EPOCH", None)
         done = subprocess.run(
             [self.checkout / "deploy" / script, *arguments], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
             timeout=60, cwd=self.folder, umask=umask,
-            env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}",
-                     GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1",
-                     **variables))
+            env={**environment, **variables})
         self.assertEqual(0, done.returncode, done.stderr)
         self.said = done.stderr
         return done.stdout
@@ -124,13 +140,14 @@ class PackageScriptsTest(unittest.TestCase):
         asked.unlink()
         return found
 
-    def git(self, folder):
+    def git(self, folder, **variables):
         """Makes it a repository; its commit."""
         for command in (["init"], ["commit", "--allow-empty", "--message=x"],
                         ["rev-parse", "HEAD"]):
             said = subprocess.run(
                 ["git", "-c", "init.defaultBranch=x", "-c", "user.name=x",
                  "-c", "user.email=x@example.com", *command], cwd=folder, check=True, text=True,
+                env={**os.environ, **variables},
                 stdout=subprocess.PIPE).stdout
         return said.strip()
 
@@ -143,6 +160,94 @@ class PackageScriptsTest(unittest.TestCase):
         self.assertEqual(["", commit], self.revisions())
         self.run_script("wheel.sh", ENCODERD_REVISION="abc")
         self.assertEqual(["abc", "abc"], self.revisions())
+
+    def test_files_get_the_time_of_the_commit_or_the_one_that_is_given(self):
+        told = f'echo "${{SOURCE_DATE_EPOCH-none}}" >> {self.folder}/times\n'
+        tools = self.checkout / "build/wheel-tools/bin"
+        for tool in (tools / "python", tools / "auditwheel",
+                     self.path / "cpack"):
+            self.stand_in(tool, told + tool.read_text(encoding="utf-8"))
+
+        def times(script, **variables):
+            self.run_script(script, **variables)
+            times = (self.folder / "times").read_text().split()
+            (self.folder / "times").unlink()
+            return set(times)
+
+        self.git(self.folder)  # around the sources, and not theirs
+        for script in ("wheel.sh", "deb.sh"):
+            self.assertEqual({"none"}, times(script))
+            self.assertEqual({"none"}, times(script, SOURCE_DATE_EPOCH=""))
+            self.assertEqual({"7"}, times(script, SOURCE_DATE_EPOCH="7"))
+        self.git(self.checkout, GIT_COMMITTER_DATE="1600000000 +0200")
+        for script in ("wheel.sh", "deb.sh"):
+            self.assertEqual({"1600000000"}, times(script))
+            self.assertEqual({"7"}, times(script, SOURCE_DATE_EPOCH="7"))
+
+    def test_only_the_files_decide_the_bytes_of_the_package(self):
+        (self.path / "cpack").unlink()  # the real one
+        (self.checkout / "build/package/CPackConfig.cmake").write_text(CPACK)
+        packed = []
+        for names, time in ("abc", 1e9), ("cba", 1.1e9):
+            staged = self.folder / f"staged-{names}"
+            (staged / "usr/bin").mkdir(parents=True)
+            for name in names:
+                (staged / "usr/bin" / name).write_text(name)
+                os.utime(staged / "usr/bin" / name, (time, time))
+            file = pathlib.Path(self.run_script(
+                "deb.sh", STAGED=str(staged),
+                SOURCE_DATE_EPOCH="1600000000").strip())
+            packed.append(file.read_bytes())
+            listed = subprocess.run(
+                ["dpkg-deb", "--contents", file], check=True, text=True,
+                stdout=subprocess.PIPE, env=dict(os.environ, TZ="UTC")).stdout
+            self.assertEqual({"2020-09-13 12:26"},
+                             set(re.findall(r"\S+ \d\d:\d\d", listed)))
+        self.assertEqual(*packed)
+
+    def make_bundle(self, name, **options):
+        """Of programs that are copies of ls."""
+        file = self.folder / name
+        self.run_script("bundle.sh", "--architecture=80", "--model=none", file,
+                        **options)
+        return file
+
+    def test_only_the_files_decide_the_bytes_of_the_bundle(self):
+        for name in ("tests/gpu.sh", "tests/bench/fp8_error.py",
+                     "tests/golden/sentences.txt"):
+            (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.checkout / name)
+        shutil.copytree(ROOT / "tests/bench/gpu",
+                        self.checkout / "tests/bench/gpu")
+        cuda = self.folder / "cuda"
+        built = self.checkout / "build/bundle"
+        for folder in (cuda / "bin", built / "bin"):
+            folder.mkdir(parents=True)
+        (cuda / "EULA.txt").write_text("license")
+        self.stand_in(cuda / "bin/nvcc", "echo release 13.0,")
+        (built / "CMakeCache.txt").write_text(
+            f"CMAKE_CUDA_COMPILER:FILEPATH={cuda}/bin/nvcc\n")
+        script = (ROOT / "deploy/bundle.sh").read_text(encoding="utf-8")
+        for program in re.search(r"(?s)\nprograms=\((.*?)\)", script)[1].split():
+            shutil.copy("/bin/ls", built / "bin" / program)
+        self.stand_in(self.path / "strip",
+                      '[[ $1 == -o ]] || shift\ncp "$3" "$2"')
+
+        self.git(self.checkout, GIT_COMMITTER_DATE="1600000000 +0200")
+        first = self.make_bundle("one.tar.gz")
+        again = self.make_bundle("two.tar.gz", umask=0o077)
+        self.assertTrue(first.read_bytes() == again.read_bytes())
+        # As gzip writes it without a name and a time.
+        self.assertEqual(bytes(5), first.read_bytes()[3:8])
+        with tarfile.open(first) as archive:
+            files = archive.getmembers()
+        self.assertEqual(
+            {(1600000000, 0, 0, "", "")},
+            {(file.mtime, file.uid, file.gid, file.uname, file.gname)
+             for file in files})
+        self.assertEqual({0o755, 0o644}, {file.mode for file in files})
+        names = [file.name.split("/") for file in files]
+        self.assertEqual(sorted(names), names)
 
     def test_changes_that_no_commit_has_are_told(self):
         self.git(self.checkout)

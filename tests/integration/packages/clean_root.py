@@ -23,6 +23,23 @@ KEPT = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT",
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 CERTIFICATES = "/pip.pem"  # not where ca-certificates has its own
 BOOT = pathlib.Path(__file__).with_name("boot.sh")
+# What readelf says of a program that lies at another address in each run, has
+# no writable tables of functions, and guards its stack.
+HARDENED = ("Flags: NOW PIE", "BIND_NOW", "GNU_RELRO", "__stack_chk_fail")
+
+
+def built(script, folder, umask=-1):
+    """What this script of deploy/ builds, in the folder."""
+    return pathlib.Path(subprocess.run(
+        [ROOT / "deploy" / script, folder], check=True, text=True, umask=umask,
+        stdout=subprocess.PIPE).stdout.strip())
+
+
+def not_hardened(program):
+    """What of HARDENED the program lacks."""
+    said = run("readelf", "--wide", "--dyn-syms", "--dynamic",
+               "--program-headers", program).stdout
+    return [sign for sign in HARDENED if sign not in said]
 
 
 class CleanRoot:

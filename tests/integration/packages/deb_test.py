@@ -7,14 +7,15 @@ by hand, and as a service of a systemd that runs in it. On Debian 12 alone.
 Takes minutes, the build included; tests/nightly.sh runs it.
 """
 
+import io
 import os
-import pathlib
 import re
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
-from clean_root import BUILT_IN, MODEL, ROOT, CleanRoot
+from clean_root import BUILT_IN, MODEL, ROOT, CleanRoot, built, not_hardened
 
 FLAGS = "/etc/encoderd/encoderd.flags"
 UNIT = "/usr/lib/systemd/system/encoderd.service"
@@ -75,9 +76,7 @@ def setUpModule():
     assert model, "ENCODERD_TEST_MODEL names no model: deploy/fetch-model.sh"
     folder = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(folder.cleanup)
-    package = pathlib.Path(subprocess.run(
-        [ROOT / "deploy/deb.sh", folder.name], check=True, text=True,
-        stdout=subprocess.PIPE).stdout.strip())
+    package = built("deb.sh", folder.name)
     root = CleanRoot()
     unittest.addModuleCleanup(root.close)
     root.copy(model, MODEL)
@@ -90,6 +89,14 @@ def setUpModule():
 def install(*packages):
     root.run("apt-get", "install", "-y", "-qq", "--no-install-recommends",
              *packages)
+
+
+def commit(time_format):
+    """When the commit was made."""
+    return subprocess.run(
+        ["git", "log", "-1", "--format=%cd", f"--date=format-local:{time_format}"],
+        check=True, text=True, cwd=ROOT, env=dict(os.environ, TZ="UTC"),
+        stdout=subprocess.PIPE).stdout.strip()
 
 
 class PackageTest(unittest.TestCase):
@@ -122,14 +129,35 @@ class PackageTest(unittest.TestCase):
             self.assertIn(words, text)
 
     def test_3_a_later_commit_has_a_higher_version(self):
-        date = subprocess.run(
-            ["git", "log", "-1", "--format=%cd",
-             "--date=format-local:%Y%m%d%H%M%S"], check=True, text=True,
-            cwd=ROOT, env=dict(os.environ, TZ="UTC"),
-            stdout=subprocess.PIPE).stdout.strip()
-        self.assertIn(f"-1+git{date}~", root.run(
+        self.assertIn(f"-1+git{commit('%Y%m%d%H%M%S')}~", root.run(
             "dpkg-query", "--show", "--showformat=${Version}",
             "encoderd").stdout)
+
+    def test_3_its_files_are_of_root_for_all_and_of_the_commits_time(self):
+        data = subprocess.run(["dpkg-deb", "--fsys-tarfile", package],
+                              check=True, stdout=subprocess.PIPE).stdout
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            files = {file.name.removeprefix("./"): file for file in archive}
+        date = commit("%s")
+        self.assertLess({FLAGS[1:], "usr/share/doc/encoderd/copyright",
+                         "usr/share/doc/encoderd/changelog.gz"}, set(files))
+        for name, file in files.items():
+            everyone = (0o755 if file.isdir() or name.startswith("usr/bin/")
+                        else 0o644)
+            self.assertEqual(("root", "root", oct(everyone), date),
+                             (file.uname, file.gname, oct(file.mode),
+                              str(file.mtime)), name)
+
+    def test_3_packed_again_it_has_the_same_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            again = built("deb.sh", folder, umask=0o077)
+            self.assertEqual(package.name, again.name)
+            # assertEqual would print them.
+            self.assertTrue(package.read_bytes() == again.read_bytes())
+
+    def test_3_its_programs_are_hardened(self):
+        for name in ("encoderd", "encoderctl"):
+            self.assertEqual([], not_hardened(root.path / "usr/bin" / name))
 
     def test_3_it_recommends_the_authorities_that_tls_trusts(self):
         self.assertEqual("ca-certificates", root.run(

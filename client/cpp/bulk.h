@@ -39,10 +39,10 @@ struct BulkOptions {
   int64_t bytes_per_call = settings::kBytesPerCall;
   // kMostCallsInFlight at most; parts of refused requests may add to it.
   int calls_in_flight = settings::kStreamCallsInFlight;
-  // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
-  // answered for so long, reconnecting included. What source and sink take, and
-  // time in which the process was stopped, does not count. InfiniteDuration: no
-  // limit.
+  // Ends when nothing at all was answered for so long, reconnecting included:
+  // with the reason why there is no connection, the last error, or
+  // DEADLINE_EXCEEDED. What source and sink take, and time in which the process
+  // was stopped, does not count. InfiniteDuration: no limit.
   absl::Duration patience = settings::kTimeout;
   // Asked before each input, and often while waiting for the server, so it must
   // be cheap; true ends the work with CANCELLED. Null: never.

@@ -58,19 +58,20 @@ bool AsksForLess(const absl::Status& status) {
 class Work {
  public:
   Work(v1::Encoder::Stub* stub, std::shared_ptr<grpc::Channel> channel,
-       BulkSource source, const EmbedOptions& embed, const BulkOptions& options,
+       InputSource source, const EmbedOptions& embed,
+       const BulkOptions& options,
        const std::function<absl::Status(const BulkAnswer&)>& sink)
       : stub_(stub),
-        cutter_(
-            [this, source = std::move(source)](v1::Input* input,
-                                               absl::Status* refused) {
-              if (Stopped(options_.stop)) {
-                return absl::StatusOr<bool>(StoppedError());
-              }
-              return source(input, refused);
-            },
-            options.ready, options.texts_per_call, options.bytes_per_call,
-            /*per_input=*/true, options.first_input),
+        cutter_({[this, next = std::move(source.next)](v1::Input* input,
+                                                       absl::Status* refused) {
+                   if (Stopped(options_.stop)) {
+                     return absl::StatusOr<bool>(StoppedError());
+                   }
+                   return next(input, refused);
+                 },
+                 std::move(source.ready)},
+                options.texts_per_call, options.bytes_per_call,
+                /*per_input=*/true, options.first_input),
         options_(options),
         sink_(sink),
         blank_(ToRequest(embed)),
@@ -367,7 +368,7 @@ absl::Status Check(const BulkOptions& options) {
 }  // namespace
 
 absl::Status Client::EmbedBulk(
-    BulkSource source, const EmbedOptions& embed, const BulkOptions& options,
+    InputSource source, const EmbedOptions& embed, const BulkOptions& options,
     const std::function<absl::Status(const BulkAnswer&)>& sink) const {
   const absl::Status checked = Check(options);
   if (!checked.ok()) return checked;

@@ -21,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cpp/client_settings.h"
-#include "client/cpp/inputs.h"
 #include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::client {
@@ -47,14 +46,11 @@ struct BulkOptions {
   // Asked before each input, and often while waiting for the server, so it must
   // be cheap; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
-  std::function<bool()> ready;  // see ClientOptions
   // Model.fingerprint when the job began, such as GetModel's. An answer with
   // another one ends the job: the model changed during it. Empty: the first
   // answer's.
   std::string seen_fingerprint;
 };
-
-using BulkSource = CheckedSource;
 
 // What came of consecutive inputs of the list.
 struct BulkAnswer {

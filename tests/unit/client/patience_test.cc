@@ -41,10 +41,10 @@ absl::Status ErrorOf(const std::string& target, absl::Duration patience,
   options.stop = std::move(stop);
   int given = 0;
   const absl::Status status = (*client)->EmbedBulk(
-      [&](v1::Input* input, absl::Status*) {
+      {[&](v1::Input* input, absl::Status*) {
         input->set_text("~~never answered");
         return given++ < 2;
-      },
+      }},
       {}, options, [](const BulkAnswer&) { return absl::OkStatus(); });
   EXPECT_FALSE(status.ok());
   return status;

@@ -15,6 +15,7 @@
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
+#include "client/cpp/patience.h"
 #include "client/cpp/requests.h"
 #include "client/cpp/retry.h"
 #include "client/cpp/same_model.h"
@@ -56,24 +57,26 @@ bool AsksForLess(const absl::Status& status) {
 
 class Work {
  public:
-  Work(v1::Encoder::Stub* stub, BulkSource source, const EmbedOptions& embed,
+  Work(v1::Encoder::Stub* stub, std::shared_ptr<grpc::Channel> channel,
+       InputSource source, const EmbedOptions& embed,
        const BulkOptions& options,
        const std::function<absl::Status(const BulkAnswer&)>& sink)
       : stub_(stub),
-        cutter_(
-            [this, source = std::move(source)](v1::Input* input,
-                                               absl::Status* refused) {
-              if (Stopped(options_.stop)) {
-                return absl::StatusOr<bool>(StoppedError());
-              }
-              return source(input, refused);
-            },
-            options.ready, options.texts_per_call, options.bytes_per_call,
-            /*per_input=*/true, options.first_input),
+        cutter_({[this, next = std::move(source.next)](v1::Input* input,
+                                                       absl::Status* refused) {
+                   if (Stopped(options_.stop)) {
+                     return absl::StatusOr<bool>(StoppedError());
+                   }
+                   return next(input, refused);
+                 },
+                 std::move(source.ready)},
+                options.texts_per_call, options.bytes_per_call,
+                /*per_input=*/true, options.first_input),
         options_(options),
         sink_(sink),
         blank_(ToRequest(embed)),
-        model_(embed.fingerprint, options.seen_fingerprint) {
+        model_(embed.fingerprint, options.seen_fingerprint),
+        patience_(std::move(channel), options.patience) {
     blank_.mutable_options()->set_on_error(v1::ON_ERROR_PER_INPUT);
   }
 
@@ -139,16 +142,13 @@ class Work {
     if (Stopped(options_.stop)) return StoppedError();
     if (stream_ == nullptr) {
       if (now < connect_at_) {
-        absl::SleepFor(std::min(connect_at_ - now, kTick));
+        absl::SleepFor(std::min({connect_at_ - now, kTick, patience_.wait()}));
         return Waited(now);
       }
       for (const auto& pending : window_) pending->sent = false;
-      // If a leaving server no longer reads a stream, gRPC reopens it
-      // elsewhere. While nobody listens, that stream never ends unless it waits
-      // for a server. (Any other does not wait: its end says why there is
-      // none.)
-      stream_ = std::make_unique<BulkStream>(
-          stub_, /*wait_for_ready=*/GetReason(trouble_) == kDraining);
+      // gRPC reopens a stream that a leaving server did not read. While nobody
+      // listens, such a stream may never end unless it waits for a server.
+      stream_ = std::make_unique<BulkStream>(stub_, /*wait_for_ready=*/true);
     }
     Pending* next = NextToSend(now);
     if (next != nullptr && stream_->Writable()) {
@@ -157,7 +157,7 @@ class Work {
       return absl::OkStatus();
     }
     stream_->Wait(/*for_write=*/next != nullptr,
-                  HasRoom() ? kInputTick : kTick);
+                  std::min(HasRoom() ? kInputTick : kTick, patience_.wait()));
     const absl::Status waited = Waited(now);
     const std::vector<v1::EmbedResponse> responses = stream_->Take();
     for (const v1::EmbedResponse& response : responses) {
@@ -171,12 +171,21 @@ class Work {
   // A wait that took much longer than a tick was not the server's doing: the
   // process was stopped, or had no processor.
   absl::Status Waited(absl::Time since) {
-    silence_ += std::min(SteadyNow() - since, 2 * kTick);
-    if (silence_ <= options_.patience) return absl::OkStatus();
+    patience_.Waited(std::min(SteadyNow() - since, 2 * kTick), MayBeGone());
+    if (!patience_.over()) return absl::OkStatus();
+    const absl::Status gone =
+        MayBeGone() ? patience_.WhyGone() : absl::OkStatus();
+    if (!gone.ok()) return gone;
     if (!trouble_.ok()) return trouble_;
     return absl::DeadlineExceededError(
         absl::StrCat("no response from the server for ",
                      absl::FormatDuration(options_.patience)));
+  }
+
+  // Whether no server has said why there is no answer.
+  bool MayBeGone() const {
+    return !answered_ && (trouble_.ok() || (absl::IsUnavailable(trouble_) &&
+                                            GetReason(trouble_).empty()));
   }
 
   Pending* NextToSend(absl::Time now) {
@@ -198,6 +207,7 @@ class Work {
   }
 
   absl::Status Take(const v1::EmbedResponse& response) {
+    answered_ = true;
     Pending* pending = Find(response.request_id());
     if (pending == nullptr) {
       return absl::InternalError(absl::StrCat("the server answered request \"",
@@ -215,7 +225,7 @@ class Work {
 
   // The server does what it is asked for.
   void Heard() {
-    silence_ = absl::ZeroDuration();
+    patience_.Heard();
     pause_ = kFirstBackoff;
     trouble_ = absl::OkStatus();
   }
@@ -300,6 +310,7 @@ class Work {
       if (!status.ok()) return status;
     }
     stream_.reset();
+    answered_ = false;
     absl::Status status = FromGrpc(end, 0);
     if (Pending* large = FindTooLarge(status); large != nullptr) {
       Heard();
@@ -326,9 +337,10 @@ class Work {
   SameModel model_;
   std::deque<std::unique_ptr<Pending>> window_;  // in the list's order
   std::unique_ptr<BulkStream> stream_;
-  int64_t made_ = 0;        // requests; the next one's id
-  absl::Status trouble_;    // the last error that was not final
-  absl::Duration silence_;  // waited for since the last answer
+  Patience patience_;
+  bool answered_ = false;  // by this stream
+  int64_t made_ = 0;       // requests; the next one's id
+  absl::Status trouble_;   // the last error that was not final
   absl::Time connect_at_ = absl::InfinitePast();
   absl::Duration pause_ = kFirstBackoff;
 };
@@ -356,11 +368,12 @@ absl::Status Check(const BulkOptions& options) {
 }  // namespace
 
 absl::Status Client::EmbedBulk(
-    BulkSource source, const EmbedOptions& embed, const BulkOptions& options,
+    InputSource source, const EmbedOptions& embed, const BulkOptions& options,
     const std::function<absl::Status(const BulkAnswer&)>& sink) const {
   const absl::Status checked = Check(options);
   if (!checked.ok()) return checked;
-  return Work(stub_.get(), std::move(source), embed, options, sink).Run();
+  return Work(stub_.get(), channel_, std::move(source), embed, options, sink)
+      .Run();
 }
 
 }  // namespace encoderd::client

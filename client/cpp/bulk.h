@@ -21,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cpp/client_settings.h"
-#include "client/cpp/inputs.h"
 #include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::client {
@@ -39,22 +38,19 @@ struct BulkOptions {
   int64_t bytes_per_call = settings::kBytesPerCall;
   // kMostCallsInFlight at most; parts of refused requests may add to it.
   int calls_in_flight = settings::kStreamCallsInFlight;
-  // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
-  // answered for so long, reconnecting included. What source and sink take, and
-  // time in which the process was stopped, does not count. InfiniteDuration: no
-  // limit.
+  // Ends when nothing at all was answered for so long, reconnecting included:
+  // with the reason why there is no connection, the last error, or
+  // DEADLINE_EXCEEDED. What source and sink take, and time in which the process
+  // was stopped, does not count. InfiniteDuration: no limit.
   absl::Duration patience = settings::kTimeout;
   // Asked before each input, and often while waiting for the server, so it must
   // be cheap; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
-  std::function<bool()> ready;  // see ClientOptions
   // Model.fingerprint when the job began, such as GetModel's. An answer with
   // another one ends the job: the model changed during it. Empty: the first
   // answer's.
   std::string seen_fingerprint;
 };
-
-using BulkSource = CheckedSource;
 
 // What came of consecutive inputs of the list.
 struct BulkAnswer {

@@ -7,9 +7,7 @@
 // Lists may have any length. They are cut into calls
 // (ClientOptions.texts_per_call), and a bounded number of calls is in flight
 // together; rows keep the order of the list. The ...Each forms read the list
-// and return results piece by piece, so memory does not grow with the list. A
-// CheckedSource may refuse an input: under ON_ERROR_PER_INPUT this costs only
-// that input's answer, otherwise it ends the list.
+// and return results piece by piece, so memory does not grow with the list.
 //
 // Errors: the server's own code and message; error.h has the details. All
 // methods but Health first retry UNAVAILABLE and RESOURCE_EXHAUSTED
@@ -62,15 +60,12 @@ class Client {
   absl::Status EmbedEach(
       InputSource source, const EmbedOptions& options,
       const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const;
-  absl::Status EmbedEach(
-      CheckedSource source, const EmbedOptions& options,
-      const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const;
 
   // The same over one EmbedStream call, for work in bulk (bulk.h): survives a
   // restart of the server, and one bad input costs its own answer only. `sink`
   // gets answers in the list's order; its error ends the work.
   absl::Status EmbedBulk(
-      BulkSource source, const EmbedOptions& embed, const BulkOptions& options,
+      InputSource source, const EmbedOptions& embed, const BulkOptions& options,
       const std::function<absl::Status(const BulkAnswer&)>& sink) const;
 
   // The states of every token of each text at one layer.
@@ -80,9 +75,6 @@ class Client {
   absl::Status EncodeEach(
       InputSource source, const EncodeOptions& options,
       const std::function<absl::Status(const TokenStates&)>& sink) const;
-  absl::Status EncodeEach(
-      CheckedSource source, const EncodeOptions& options,
-      const std::function<absl::Status(const TokenStates&)>& sink) const;
 
   // Ids, tokens and offsets of each text. Nothing is computed and nothing is
   // too long.
@@ -91,9 +83,6 @@ class Client {
       const TokenizeOptions& options = {}) const;
   absl::Status TokenizeEach(
       InputSource source, const TokenizeOptions& options,
-      const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const;
-  absl::Status TokenizeEach(
-      CheckedSource source, const TokenizeOptions& options,
       const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const;
 
   // The models of the server, the default one first.

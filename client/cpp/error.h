@@ -22,7 +22,6 @@
 namespace encoderd::client {
 
 // Reasons that the library and its command line know.
-inline constexpr char kDraining[] = "DRAINING";
 inline constexpr char kInvalidUtf8[] = "INVALID_UTF8";
 inline constexpr char kLoading[] = "LOADING";
 inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";

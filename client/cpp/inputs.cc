@@ -31,11 +31,11 @@ absl::Status CheckUtf8(const v1::Input& input, int64_t index) {
 }
 
 InputSource FromTexts(absl::Span<const std::string> texts) {
-  return [texts, at = size_t{0}](v1::Input* input) mutable {
+  return {[texts, at = size_t{0}](v1::Input* input, absl::Status*) mutable {
     if (at == texts.size()) return false;
     input->set_text(texts[at++]);
     return true;
-  };
+  }};
 }
 
 int64_t FewerInputs(const absl::Status& refusal, int64_t inputs) {
@@ -56,7 +56,7 @@ bool InputCutter::Read() {
   if (ended_) return false;
   input_.Clear();
   refused_ = absl::OkStatus();
-  const absl::StatusOr<bool> more = source_(&input_, &refused_);
+  const absl::StatusOr<bool> more = source_.next(&input_, &refused_);
   if (more.ok() && *more) {
     if (refused_.ok()) refused_ = CheckUtf8(input_, index_);
     held_ = refused_.ok() || per_input_;

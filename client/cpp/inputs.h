@@ -16,9 +16,19 @@
 
 namespace encoderd::client {
 
-// Fills the next input and returns true; false at the end of the list. An
-// error ends the whole list with that error.
-using InputSource = std::function<absl::StatusOr<bool>(v1::Input* input)>;
+// A list of inputs that is read as it is sent.
+struct InputSource {
+  // Fills the next input and returns true; false at the end of the list. An
+  // error ends the list with that error once all before it is answered. In
+  // `refused`, why the input cannot be sent: under ON_ERROR_PER_INPUT, and in
+  // EmbedBulk, this costs only its answer, otherwise it ends the list.
+  std::function<absl::StatusOr<bool>(v1::Input* input, absl::Status* refused)>
+      next;
+  // Called before `next`: whether it would return without waiting. While it
+  // would not, the inputs read so far are sent, and answers are returned as
+  // they arrive. Null: always.
+  std::function<bool()> ready = nullptr;
+};
 
 // A source over `texts`, which must outlive it.
 InputSource FromTexts(absl::Span<const std::string> texts);
@@ -26,11 +36,6 @@ InputSource FromTexts(absl::Span<const std::string> texts);
 // INVALID_ARGUMENT (INVALID_UTF8) for a text of `input` that is not UTF-8; the
 // input is called inputs[index].
 absl::Status CheckUtf8(const v1::Input& input, int64_t index);
-
-// The next input, or, in `refused`, why it cannot be sent; false at the end.
-// An error ends the list with that error once all before it is answered.
-using CheckedSource = std::function<absl::StatusOr<bool>(
-    v1::Input* input, absl::Status* refused)>;
 
 // Consecutive inputs of a list, as one call takes them.
 struct Cut {
@@ -72,13 +77,10 @@ std::vector<std::pair<Cut, Request>> Split(const Cut& cut, Request request,
 class InputCutter {
  public:
   // `per_input`: an input that cannot be sent costs its own place only; else it
-  // ends the list. The source's first input is number `first_input`. `ready`:
-  // see ClientOptions.
-  InputCutter(CheckedSource source, const std::function<bool()>& ready,
-              int max_inputs, int64_t max_bytes, bool per_input,
-              int64_t first_input = 0)
+  // ends the list. The source's first input is number `first_input`.
+  InputCutter(InputSource source, int max_inputs, int64_t max_bytes,
+              bool per_input, int64_t first_input = 0)
       : source_(std::move(source)),
-        ready_(ready),
         max_inputs_(max_inputs),
         max_bytes_(max_bytes),
         per_input_(per_input),
@@ -99,7 +101,7 @@ class InputCutter {
 
   // Whether Next would not wait.
   bool Ready() const {
-    return held_ || ended_ || ready_ == nullptr || ready_();
+    return held_ || ended_ || source_.ready == nullptr || source_.ready();
   }
   bool ended() const { return ended_ && !held_; }
   // OK, the source's own error, or what was wrong with the input that ended
@@ -110,8 +112,7 @@ class InputCutter {
   // Reads the next input into input_, refused_; false at the end.
   bool Read();
 
-  CheckedSource source_;
-  const std::function<bool()> ready_;
+  const InputSource source_;
   int64_t max_inputs_;
   int64_t max_bytes_;
   const bool per_input_;

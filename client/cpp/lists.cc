@@ -25,13 +25,6 @@ std::function<void(grpc::Status)> Finisher(C* call) {
   };
 }
 
-// A source of which every input can be sent, as far as it knows.
-CheckedSource Unchecked(InputSource source) {
-  return [source = std::move(source)](v1::Input* input, absl::Status*) {
-    return source(input);
-  };
-}
-
 CallOptions SendAs(const ClientOptions& options, InputCutter* cutter,
                    bool per_input) {
   return {
@@ -61,18 +54,12 @@ absl::Status CheckEncoding(v1::Encoding encoding) {
 absl::Status Client::EmbedEach(
     InputSource source, const EmbedOptions& options,
     const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const {
-  return EmbedEach(Unchecked(std::move(source)), options, sink);
-}
-
-absl::Status Client::EmbedEach(
-    CheckedSource source, const EmbedOptions& options,
-    const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const {
   const absl::Status checked = CheckEncoding(options.encoding);
   if (!checked.ok()) return checked;
   const v1::EmbedRequest blank = ToRequest(options);
   SameModel model(options.fingerprint);
   const bool per_input = options.on_error == v1::ON_ERROR_PER_INPUT;
-  InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
+  InputCutter cutter(std::move(source), options_.texts_per_call,
                      options_.bytes_per_call, per_input);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
       SendAs(options_, &cutter, per_input),
@@ -108,18 +95,11 @@ absl::StatusOr<EmbeddingMatrix> Client::Embed(
 absl::Status Client::EncodeEach(
     InputSource source, const EncodeOptions& options,
     const std::function<absl::Status(const TokenStates&)>& sink) const {
-  return EncodeEach(Unchecked(std::move(source)), options, sink);
-}
-
-absl::Status Client::EncodeEach(
-    CheckedSource source, const EncodeOptions& options,
-    const std::function<absl::Status(const TokenStates&)>& sink) const {
   const v1::EncodeRequest blank = ToRequest(options);
   SameModel model("");
   const bool per_input = options.on_error == v1::ON_ERROR_PER_INPUT;
-  InputCutter cutter(std::move(source), options_.ready,
-                     options_.texts_per_encode_call, options_.bytes_per_call,
-                     per_input);
+  InputCutter cutter(std::move(source), options_.texts_per_encode_call,
+                     options_.bytes_per_call, per_input);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
       SendAs(options_, &cutter, per_input),
       [&](v1::EncodeRequest* request) {
@@ -166,13 +146,7 @@ absl::StatusOr<std::vector<TokenStates>> Client::Encode(
 absl::Status Client::TokenizeEach(
     InputSource source, const TokenizeOptions& options,
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
-  return TokenizeEach(Unchecked(std::move(source)), options, sink);
-}
-
-absl::Status Client::TokenizeEach(
-    CheckedSource source, const TokenizeOptions& options,
-    const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
-  InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
+  InputCutter cutter(std::move(source), options_.texts_per_call,
                      options_.bytes_per_call, /*per_input=*/false);
   CallOptions send = SendAs(options_, &cutter, /*per_input=*/false);
   send.await_return = nullptr;  // answers do not tell one model from another

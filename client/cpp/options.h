@@ -55,10 +55,6 @@ struct ClientOptions {
   // of the list. True: the call waits until its timeout for the server to
   // return. Null, or false: the list ends with the error.
   std::function<bool(const absl::Status&)> await_return;
-  // Called before a list's source is read: whether the source has its next
-  // input, or its end, without waiting. While it has not, the inputs read so
-  // far are sent, and answers are returned as they arrive. Null: always.
-  std::function<bool()> ready;
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = settings::kMaxAnswerBytes;
   // How calls are spread over addresses and tried again: a gRPC service

@@ -48,11 +48,11 @@ class Collector final
 
   // Waits until `count` spans came.
   std::vector<otlp::trace::v1::Span> WaitForSpans(size_t count) {
-    absl::MutexLock lock(&mu_);
-    const auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Eventually([this, count] {
+      absl::MutexLock lock(&mu_);
       return spans_.size() >= count;
-    };
-    mu_.AwaitWithTimeout(absl::Condition(&enough), kPatience);
+    });
+    absl::MutexLock lock(&mu_);
     return spans_;
   }
 

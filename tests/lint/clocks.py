@@ -25,12 +25,6 @@ ALLOWED = {
     "tests/integration/tls_test.cc": 1,
     "tests/unit/server/security/certificates_memory_test.cc": 1,
     "tests/unit/server/security/certificates_test.cc": 6,
-    # Waits for what must happen: a step of the clock ends them early.
-    "tests/integration/trace_test.cc": 1,
-    "tests/support/fake_encoder_service.cc": 1,
-    "tests/support/fake_session.cc": 2,
-    "tests/support/fake_tokenizer.cc": 2,
-    "tests/unit/client/list_order_test.cc": 1,
     # About the wall clock itself, or Abseil's functions.
     "tests/support/tsan_libraries.cc": 3,
     "tests/support/wall_clock.cc": 3,

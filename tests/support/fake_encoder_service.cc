@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/base/steady_time.h"
+#include "client/cpp/steady_time.h"
 #include "tests/support/patience.h"
 
 namespace encoderd::testing {
@@ -76,8 +76,8 @@ void FakeEncoderService::Delay(const v1::EmbedRequest& request,
       request.inputs_size() > 0 ? request.inputs(0).text() : "";
   if (!absl::StartsWith(first, "~")) return;
   absl::Time until = absl::InfiniteFuture();
-  if (!absl::StartsWith(first, "~~")) until = SteadyNow() + delay();
-  while (SteadyNow() < until && !context.IsCancelled()) {
+  if (!absl::StartsWith(first, "~~")) until = client::SteadyNow() + delay();
+  while (client::SteadyNow() < until && !context.IsCancelled()) {
     absl::SleepFor(absl::Milliseconds(2));
   }
 }
@@ -135,10 +135,11 @@ v1::EmbedOptions FakeEncoderService::last_options() const {
 grpc::Status FakeEncoderService::Begin(const v1::EmbedRequest& request) {
   absl::MutexLock lock(&mu_);
   max_together_ = std::max(max_together_, ++running_);
+  more_together_.NotifyAll();
   const auto together = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return max_together_ >= hold_until_;
   };
-  mu_.AwaitWithTimeout(absl::Condition(&together), kPatience);
+  more_together_.Await(&mu_, together, kPatience);
   call_sizes_.push_back(request.inputs_size());
   last_options_ = request.options();
   if (failures_left_ == 0) return CheckCount(request.inputs_size());

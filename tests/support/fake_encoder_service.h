@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/cpp/steady_time.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
 #include "tests/support/fake_door.h"
 
@@ -138,6 +139,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   std::string target_;                    // constant after construction
   int port_ = 0;                          // constant after construction
   mutable absl::Mutex mu_;
+  client::SteadyCondition more_together_;  // max_together_ may have grown
   v1::Pooling pooling_ ABSL_GUARDED_BY(mu_) = v1::POOLING_MEAN;
   uint32_t max_inputs_ ABSL_GUARDED_BY(mu_) = 0;
   grpc::Status models_refused_ ABSL_GUARDED_BY(mu_);

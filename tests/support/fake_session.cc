@@ -1,13 +1,13 @@
 #include "tests/support/fake_session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
@@ -179,9 +179,8 @@ void FakeDevice::LetThrough(int batches) {
 
 bool FakeDevice::WaitForBatchesAtGate(int batches) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_until(
-      lock, std::chrono::system_clock::now() + std::chrono::seconds(60),
-      [&] { return at_gate_ >= batches; });
+  return changed_.wait_for(lock, absl::ToChronoNanoseconds(kPatience),
+                           [&] { return at_gate_ >= batches; });
 }
 
 int FakeDevice::batches_at_gate() const {

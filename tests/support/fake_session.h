@@ -75,7 +75,7 @@ class FakeDevice {
   void HoldToken(int32_t id);
   // Lets exactly `batches` through a closed gate.
   void LetThrough(int batches);
-  // Waits until this many batches are at the gate; false after a minute.
+  // Waits until this many batches are at the gate; false after kPatience.
   bool WaitForBatchesAtGate(int batches);
   int batches_at_gate() const;
 

@@ -1,11 +1,12 @@
 #include "tests/support/fake_tokenizer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "engine/base/error.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
@@ -65,9 +66,8 @@ void FakeTokenizer::OpenGate() {
 
 bool FakeTokenizer::WaitForTextsAtGate(int texts) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_until(
-      lock, std::chrono::system_clock::now() + std::chrono::seconds(60),
-      [&] { return at_gate_ >= texts; });
+  return changed_.wait_for(lock, absl::ToChronoNanoseconds(kPatience),
+                           [&] { return at_gate_ >= texts; });
 }
 
 void FakeTokenizer::PassGate(int64_t bytes) const {

@@ -35,7 +35,7 @@ class FakeTokenizer final : public Tokenizer {
   // Closed: texts of at least `min_bytes` wait at the start of Encode.
   void CloseGate(int64_t min_bytes = 0);
   void OpenGate();
-  // Waits until this many texts are at the gate; false after ten seconds.
+  // Waits until this many texts are at the gate; false after kPatience.
   bool WaitForTextsAtGate(int texts);
   // The most texts that were at the gate at the same time so far.
   int most_at_gate() const;

@@ -115,12 +115,12 @@ class BulkRun {
     options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };
-    options.ready = [this] { return source_->Ready(); };
     options.seen_fingerprint = model.fingerprint();
     absl::Status status = client.EmbedBulk(
-        [this](v1::Input* input, absl::Status* refused) {
-          return Next(input, refused);
-        },
+        {[this](v1::Input* input, absl::Status* refused) {
+           return Next(input, refused);
+         },
+         [this] { return source_->Ready(); }},
         choices_.embed, options,
         [this](const client::BulkAnswer& answer) { return Take(answer); });
     progress_ = nullptr;

@@ -89,11 +89,6 @@ class ListRun {
   // Opens client and output; the exit code if that ends the run.
   std::optional<int> Connect() {
     client::ClientOptions options = invocation_.ListOptions();
-    options.ready = [this] {
-      if (texts_->Ready()) return true;
-      writer_->Flush().IgnoreError();  // later writes return it, too
-      return false;
-    };
     options.await_return = [this](const absl::Status&) {
       const absl::Time now = client::SteadyNow();
       if (now - told_gone_ >= kGoneNotes) {
@@ -134,14 +129,19 @@ class ListRun {
   Job MakeJob(Progress* progress) {
     progress_ = progress;
     return {*client_,
-            [this](v1::Input* input,
-                   absl::Status* refused) -> absl::StatusOr<bool> {
-              if (!texts_->Ready()) {
-                const absl::Status flushed = writer_->Flush();
-                if (!flushed.ok()) return flushed;
-              }
-              return texts_->Next(input->mutable_text(), refused);
-            },
+            {[this](v1::Input* input,
+                    absl::Status* refused) -> absl::StatusOr<bool> {
+               if (!texts_->Ready()) {
+                 const absl::Status flushed = writer_->Flush();
+                 if (!flushed.ok()) return flushed;
+               }
+               return texts_->Next(input->mutable_text(), refused);
+             },
+             [this] {
+               if (texts_->Ready()) return true;
+               writer_->Flush().IgnoreError();  // later writes return it, too
+               return false;
+             }},
             writer_.get(),
             [this, progress] {
               progress->Update(done_ + 1, texts_->Share(done_ + 1));

@@ -14,7 +14,7 @@ namespace encoderd::ctl {
 
 struct Job {
   const client::Client& client;
-  client::CheckedSource source;  // a line that gives no text is refused
+  client::InputSource source;  // a line that gives no text is refused
   Writer* writer;
   // To be called before each text's result is written; returns its index.
   std::function<int64_t()> text_done;

@@ -143,10 +143,10 @@ TEST_F(BadAnswersTest, LooksAtAnAnswerThatComesAboutWhenItsStreamEnds) {
   for (int round = 0; round < 20; ++round) {  // it may come earlier, too
     int given = 0;
     const absl::Status status = client->EmbedBulk(
-        [&](v1::Input* input, absl::Status*) {
+        {[&](v1::Input* input, absl::Status*) {
           input->set_text("one");
           return given++ < 2;
-        },
+        }},
         {}, options, [](const BulkAnswer&) { return absl::OkStatus(); });
     EXPECT_THAT(status, IsError(absl::StatusCode::kInternal,
                                 "the server answered request \"not sent\", "
@@ -157,10 +157,10 @@ TEST_F(BadAnswersTest, LooksAtAnAnswerThatComesAboutWhenItsStreamEnds) {
 TEST_F(BadAnswersTest, AnErrorMustHaveACode) {
   bool given = false;
   const absl::Status status = Connect()->EmbedBulk(
-      [&](v1::Input* input, absl::Status*) {
+      {[&](v1::Input* input, absl::Status*) {
         input->set_text(kNoFault);
         return !std::exchange(given, true);
-      },
+      }},
       {}, {}, [](const BulkAnswer&) { return absl::OkStatus(); });
   EXPECT_THAT(status, IsError(absl::StatusCode::kInternal,
                               "the server sent an error with code OK"));

@@ -37,10 +37,10 @@ TEST(BulkPauseTest, OpensARefusedStreamAgainWhenTheServerSaid) {
   bool given = false;
   const absl::Time start = SteadyNow();
   const absl::Status status = (*client)->EmbedBulk(
-      [&](v1::Input* input, absl::Status*) {
+      {[&](v1::Input* input, absl::Status*) {
         input->set_text("text");
         return !std::exchange(given, true);
-      },
+      }},
       {}, {}, [](const BulkAnswer&) { return absl::OkStatus(); });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_GE(SteadyNow() - start, absl::Seconds(1));

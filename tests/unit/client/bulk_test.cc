@@ -40,13 +40,12 @@ class BulkTest : public ::testing::Test {
     EXPECT_TRUE(client.ok()) << client.status();
     size_t next = 0;
     return (*client)->EmbedBulk(
-        [&](v1::Input* input, absl::Status*) {
+        {[&](v1::Input* input, absl::Status*) {
           if (next == texts_.size()) return false;
           input->set_text(texts_[next++]);
           return true;
-        },
-        embed_, options_,
-        [&](const BulkAnswer& answer) {
+        }},
+        embed_, options_, [&](const BulkAnswer& answer) {
           EXPECT_EQ(answer.first_input, static_cast<int64_t>(vectors_.size()));
           for (size_t i = 0; i < answer.errors.size(); ++i) {
             vectors_.push_back(answer.embeddings[i].packed());
@@ -215,19 +214,18 @@ TEST_F(BulkTest, FillsTheRoomInItsWindowBeforeItWaits) {
   const auto client = Client::Connect(service_->target(), connection_);
   ASSERT_TRUE(client.ok()) << client.status();
   int given = 0;
-  const absl::Status status = (*client)->EmbedBulk(
-      [&](v1::Input* input, absl::Status*) {
-        if (given > 0) {
-          EXPECT_EQ(asked_since_answer, 1) << given;
-        }
-        input->set_text("text");
-        return given++ < 20;
-      },
-      {}, options_,
-      [&](const BulkAnswer&) {
-        asked_since_answer = 0;
-        return absl::OkStatus();
-      });
+  const absl::Status status =
+      (*client)->EmbedBulk({[&](v1::Input* input, absl::Status*) {
+                             if (given > 0) {
+                               EXPECT_EQ(asked_since_answer, 1) << given;
+                             }
+                             input->set_text("text");
+                             return given++ < 20;
+                           }},
+                           {}, options_, [&](const BulkAnswer&) {
+                             asked_since_answer = 0;
+                             return absl::OkStatus();
+                           });
   EXPECT_TRUE(status.ok()) << status;
 }
 
@@ -272,13 +270,12 @@ TEST_P(SlowCallerTest, IsNotASilentServer) {
     int given = 0;
     int64_t rows = 0;
     const absl::Status status = (*client)->EmbedBulk(
-        [&](v1::Input* input, absl::Status*) {
+        {[&](v1::Input* input, absl::Status*) {
           if (given == GetParam().source_waits_at) absl::SleepFor(1.5 * time);
           input->set_text("text");
           return given++ < kFew;
-        },
-        {}, options_,
-        [&](const BulkAnswer& answer) {
+        }},
+        {}, options_, [&](const BulkAnswer& answer) {
           if (rows == GetParam().sink_waits_at) absl::SleepFor(1.5 * time);
           rows += static_cast<int64_t>(answer.errors.size());
           return absl::OkStatus();

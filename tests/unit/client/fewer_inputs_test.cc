@@ -84,12 +84,12 @@ TEST(RefusalTest, HalvesACallWhereItNamesNoNumberOfInputs) {
 // after a refusal of eight.
 std::vector<int> SizesAfter(const std::map<std::string, std::string>& told) {
   int left = 9;
-  InputCutter cutter(
-      [&left](v1::Input* input, absl::Status*) {
-        input->set_text("one");
-        return left-- > 0;
-      },
-      nullptr, /*max_inputs=*/8, /*max_bytes=*/1 << 20, /*per_input=*/false);
+  InputCutter cutter({[&left](v1::Input* input, absl::Status*) {
+                       input->set_text("one");
+                       return left-- > 0;
+                     }},
+                     /*max_inputs=*/8, /*max_bytes=*/1 << 20,
+                     /*per_input=*/false);
   cutter.TakeFewer(FewerInputs(Refusal(kTooManyInputs, told), 8));
   std::vector<int> sizes;
   while (true) {
@@ -242,12 +242,12 @@ TEST(SmallerCallsTest, WhatIsTooLargeTogetherTravelsApartIfAsked) {
 }
 
 TEST(InputCutterTest, CutsSmallerCallsAfterOneThatWasTooLarge) {
-  InputCutter cutter(
-      [](v1::Input* input, absl::Status*) {
-        input->set_text("one");
-        return true;
-      },
-      nullptr, /*max_inputs=*/8, /*max_bytes=*/1 << 20, /*per_input=*/true);
+  InputCutter cutter({[](v1::Input* input, absl::Status*) {
+                       input->set_text("one");
+                       return true;
+                     }},
+                     /*max_inputs=*/8, /*max_bytes=*/1 << 20,
+                     /*per_input=*/true);
   const auto next = [&cutter] {
     v1::EmbedRequest request;
     return cutter.Next(request.mutable_inputs()).sent_as.size();
@@ -344,13 +344,12 @@ TEST_F(FewerInputsTest, AStreamIsSentInRequestsThatTheServerTakes) {
   options.calls_in_flight = 2;
   size_t next = 0, done = 0;
   const absl::Status status = Connect()->EmbedBulk(
-      [&](v1::Input* input, absl::Status*) {
+      {[&](v1::Input* input, absl::Status*) {
         if (next == texts.size()) return false;
         input->set_text(texts[next++]);
         return true;
-      },
-      {}, options,
-      [&](const BulkAnswer& answer) {
+      }},
+      {}, options, [&](const BulkAnswer& answer) {
         EXPECT_EQ(answer.first_input, static_cast<int64_t>(done));
         for (size_t i = 0; i < answer.errors.size(); ++i, ++done) {
           EXPECT_TRUE(answer.errors[i].ok()) << answer.errors[i];

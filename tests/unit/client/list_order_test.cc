@@ -1,14 +1,14 @@
 // Lists longer than one call whose later calls are answered first.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "client/cpp/client.h"
 #include "client/cpp/error.h"
+#include "client/cpp/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
@@ -33,29 +33,21 @@ class HoldingService : public FakeEncoderService {
                      v1::EmbedResponse* response) override {
     const std::string& first = request->inputs(0).text();
     if (first == held_) {
-      absl::MutexLock lock(&mu_);
-      overtaken_ = mu_.AwaitWithTimeout(absl::Condition(&answered_), kPatience);
+      overtaken_ = answered_.WaitForNotificationWithTimeout(kPatience);
     }
     const grpc::Status status =
         FakeEncoderService::Embed(context, request, response);
-    if (first == last_) {
-      absl::MutexLock lock(&mu_);
-      answered_ = true;
-    }
+    if (first == last_) answered_.Notify();
     return status;
   }
 
-  bool overtaken() const {
-    absl::MutexLock lock(&mu_);
-    return overtaken_;
-  }
+  bool overtaken() const { return overtaken_; }
 
  private:
   const std::string held_;
   const std::string last_;
-  mutable absl::Mutex mu_;
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;
-  bool overtaken_ ABSL_GUARDED_BY(mu_) = false;
+  SteadyNotification answered_;
+  std::atomic<bool> overtaken_{false};
 };
 
 std::vector<std::string> Texts(int count) {

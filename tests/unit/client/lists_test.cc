@@ -50,16 +50,14 @@ TEST_F(ListsTest, CutsALongListIntoCallsOfSixtyFour) {
 
 TEST_F(ListsTest, HandsAnswersOverWhileTheSourceIsSilent) {
   int given = 0, answered = 0;
-  ClientOptions options;
-  options.ready = [&] { return answered == given; };
-  const absl::Status status = Connect(options)->EmbedEach(
-      [&](v1::Input* input) -> absl::StatusOr<bool> {
-        EXPECT_EQ(answered, given);
-        input->set_text("one");
-        return given++ < 3;
-      },
-      {},
-      [&](const EmbeddingMatrix& rows) {
+  const absl::Status status = Connect()->EmbedEach(
+      {[&](v1::Input* input, absl::Status*) -> absl::StatusOr<bool> {
+         EXPECT_EQ(answered, given);
+         input->set_text("one");
+         return given++ < 3;
+       },
+       [&] { return answered == given; }},
+      {}, [&](const EmbeddingMatrix& rows) {
         answered += static_cast<int>(rows.rows);
         return absl::OkStatus();
       });
@@ -129,14 +127,13 @@ TEST_F(ListsTest, ReadsNoFurtherAheadThanItsCallsInFlight) {
   int64_t written = 0;
   int64_t ahead = 0;
   const absl::Status status = Connect(options)->EmbedEach(
-      [&](v1::Input* input) {
+      {[&](v1::Input* input, absl::Status*) {
         if (read == 100) return false;
         input->set_text(absl::StrCat("text ", read++));
         ahead = std::max(ahead, read - written);
         return true;
-      },
-      {},
-      [&](const EmbeddingMatrix& matrix) {
+      }},
+      {}, [&](const EmbeddingMatrix& matrix) {
         written += matrix.rows;
         return absl::OkStatus();
       });
@@ -177,11 +174,11 @@ TEST_F(ListsTest, ASourceThatThrowsEndsTheCallsInFlight) {
   options.texts_per_call = 1;
   options.calls_in_flight = 8;
   int texts = 0;
-  const InputSource source = [&](v1::Input* input) -> absl::StatusOr<bool> {
+  const InputSource source = {[&](v1::Input* input, absl::Status*) {
     if (++texts == 5) throw std::runtime_error("gone");
     input->set_text("a");
     return true;
-  };
+  }};
   EXPECT_THROW(
       (void)Connect(options)->EmbedEach(
           source, {}, [](const EmbeddingMatrix&) { return absl::OkStatus(); }),

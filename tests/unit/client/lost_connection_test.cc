@@ -45,20 +45,19 @@ TEST_F(LostConnectionTest, ABulkJobContinuesOverAnotherStream) {
   bool frozen = false;
   BulkOptions options;
   options.texts_per_call = 4;
-  const absl::Status status = client_->EmbedBulk(
-      [&](v1::Input* input, absl::Status*) {
-        if (next == kTexts) return false;
-        input->set_text(absl::StrCat("text ", next++));
-        return true;
-      },
-      {}, options,
-      [&](const BulkAnswer& answer) {
-        EXPECT_EQ(answer.first_input, done);
-        done += static_cast<int64_t>(answer.errors.size());
-        if (done >= 100 && !frozen) proxy_.Freeze();
-        frozen = done >= 100;
-        return absl::OkStatus();
-      });
+  const absl::Status status =
+      client_->EmbedBulk({[&](v1::Input* input, absl::Status*) {
+                           if (next == kTexts) return false;
+                           input->set_text(absl::StrCat("text ", next++));
+                           return true;
+                         }},
+                         {}, options, [&](const BulkAnswer& answer) {
+                           EXPECT_EQ(answer.first_input, done);
+                           done += static_cast<int64_t>(answer.errors.size());
+                           if (done >= 100 && !frozen) proxy_.Freeze();
+                           frozen = done >= 100;
+                           return absl::OkStatus();
+                         });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(done, kTexts);
   EXPECT_EQ(service_.streams(), 2);

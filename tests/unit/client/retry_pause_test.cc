@@ -95,7 +95,7 @@ TEST(ReopenPauseTest, IsThatOfAFullServerOrTheBackoff) {
   ExpectSpread(absl::Milliseconds(2000), after(full, 2000));
   // Another server may take the stream at once.
   const absl::Status leaves =
-      Refusal(grpc::StatusCode::UNAVAILABLE, kDraining, 1000);
+      Refusal(grpc::StatusCode::UNAVAILABLE, "DRAINING", 1000);
   ExpectSpread(absl::Milliseconds(100), after(leaves, 100));
   ExpectSpread(absl::Milliseconds(100),
                after(absl::UnavailableError("Socket closed"), 100));

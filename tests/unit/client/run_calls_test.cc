@@ -345,12 +345,11 @@ TEST(AwaitReturnTest, AListOutlivesARestartOfTheServerButNoOtherModel) {
     int given = 0;
     int64_t rows = 0;
     const absl::Status status = (*client)->EmbedEach(
-        [&given](v1::Input* input) -> absl::StatusOr<bool> {
+        {[&given](v1::Input* input, absl::Status*) -> absl::StatusOr<bool> {
           input->set_text("one");
           return given++ < 40;
-        },
-        {},
-        [&](const EmbeddingMatrix& matrix) {
+        }},
+        {}, [&](const EmbeddingMatrix& matrix) {
           if (rows == 0) service.reset();
           rows += matrix.rows;
           return absl::OkStatus();

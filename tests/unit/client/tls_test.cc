@@ -62,13 +62,12 @@ absl::Status EmbedInBulk(const Client& client,
   int left = 3;
   int64_t answered = 0;
   const absl::Status status = client.EmbedBulk(
-      [&](v1::Input* input, absl::Status*) -> absl::StatusOr<bool> {
+      {[&](v1::Input* input, absl::Status*) -> absl::StatusOr<bool> {
         if (left-- == 0) return false;
         input->set_text("one");
         return true;
-      },
-      {}, options,
-      [&](const BulkAnswer& answer) {
+      }},
+      {}, options, [&](const BulkAnswer& answer) {
         answered += static_cast<int64_t>(answer.embeddings.size());
         return absl::OkStatus();
       });

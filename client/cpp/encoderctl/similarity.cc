@@ -119,7 +119,7 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
     v1::Input input;
     absl::Status refused;
     while (true) {
-      const absl::StatusOr<bool> more = job.source(&input, &refused);
+      const absl::StatusOr<bool> more = job.source.next(&input, &refused);
       if (!more.ok()) return more.status();
       if (!refused.ok()) return refused;
       if (!*more) break;

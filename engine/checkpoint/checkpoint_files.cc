@@ -128,9 +128,26 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
     }
     tensors_[member.key()] = {shard, entry};
   }
+  const absl::Status status = CheckNoneTwice(index);
+  if (!status.ok()) return status;
   std::sort(files_.begin(), files_.end(), [](const auto& a, const auto& b) {
     return a->file().name() < b->file().name();
   });
+  return absl::OkStatus();
+}
+
+// transformers takes a tensor from the last file that has it.
+absl::Status CheckpointFiles::CheckNoneTwice(absl::string_view index) const {
+  for (const auto& file : files_) {
+    for (const TensorEntry& entry : file->tensors()) {
+      const auto named = tensors_.find(entry.name);
+      if (named == tensors_.end() || named->second.file == file.get()) continue;
+      return absl::DataLossError(
+          absl::StrCat(index, ": the tensor ", Quote(entry.name), " is in ",
+                       Quote(named->second.file->file().name()), " and in ",
+                       Quote(file->file().name()), "; expected one file"));
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "engine/io/safetensors.h"
 
 namespace encoderd {
@@ -40,6 +41,8 @@ class CheckpointFiles {
  private:
   absl::Status OpenSharded(const std::string& folder,
                            const std::string& subfolder);
+  // That no other file has a tensor which the index names.
+  absl::Status CheckNoneTwice(absl::string_view index) const;
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
   std::map<std::string, Tensor> tensors_;

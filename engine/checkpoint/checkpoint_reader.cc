@@ -1,6 +1,7 @@
 #include "engine/checkpoint/checkpoint_reader.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -39,6 +40,25 @@ absl::StatusOr<std::string> FindPrefix(const CheckpointFiles& files,
         Quote(found[0]), ", ", Quote(found[1]), "); one is supported"));
   }
   return found[0];
+}
+
+// The name, with the one of today for what LayerNorms had in TensorFlow's
+// checkpoints.
+std::string NameOfToday(absl::string_view name) {
+  if (absl::ConsumeSuffix(&name, ".gamma"))
+    return absl::StrCat(name, ".weight");
+  if (absl::ConsumeSuffix(&name, ".beta")) return absl::StrCat(name, ".bias");
+  return std::string(name);
+}
+
+// What is left of the name, less a prefix, if it is one of these; else empty.
+absl::string_view WithoutPrefix(
+    absl::string_view name, const std::set<std::string, std::less<>>& names) {
+  for (size_t dot; (dot = name.find('.')) != name.npos;) {
+    name.remove_prefix(dot + 1);
+    if (names.find(name) != names.end()) return name;
+  }
+  return {};
 }
 
 // Of a tensor that CheckTensor takes.
@@ -159,6 +179,11 @@ bool CheckpointReader::InStack(absl::string_view name) const {
 // Tensors that were not asked for.
 absl::Status CheckpointReader::CheckRest() {
   const std::set<std::string> buffers = IgnoredNames(config_);
+  // transformers lets a name with the model's prefix replace the bare one.
+  std::set<std::string, std::less<>> bare;
+  if (prefix_.empty()) {
+    for (const std::string& name : used_) bare.insert(NameOfToday(name));
+  }
   std::vector<std::string> ignored;
   for (const auto& [name, tensor] : files_.tensors()) {
     if (used_.count(name) > 0) continue;
@@ -173,6 +198,13 @@ absl::Status CheckpointReader::CheckRest() {
             config_.distinct_layers(), " layers, ", config_.type_vocab_size,
             " segments and ", config_.position_scheme->name(), " positions"));
       }
+    }
+    const std::string today = NameOfToday(name);
+    const absl::string_view same = WithoutPrefix(today, bare);
+    if (!same.empty()) {
+      return absl::UnimplementedError(absl::StrCat(
+          "checkpoint: the tensors ", Quote(name), " and ", Quote(same),
+          " are of two encoders in one file; one is supported"));
     }
     ignored.push_back(name);
   }

@@ -5,9 +5,10 @@
 //   Embed:        y = LayerNorm(token row + segment row + position row), or
 //                 the sum itself.
 //
-// Sums in float; two-pass variance, never E[x^2] - mean^2. The summed row
-// stays in one row of scratch (L1), so memory is touched once: 3 H elements a
-// row moved, about 9 H FLOPs.
+// Sums in float; two-pass variance, never E[x^2] - mean^2. A row whose variance
+// overflows becomes NaNs: 1 / sqrt(inf) would make it the norm's bias, and hide
+// that its values are lost. The summed row stays in one row of scratch (L1), so
+// memory is touched once: 3 H elements a row moved, about 9 H FLOPs.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_LAYER_NORM_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_LAYER_NORM_KERNEL_H_
 
@@ -35,7 +36,9 @@ ENCODERD_INLINE void NormalizeRow(const float* row, int64_t size, float sum,
     variance += d * d;
   }
   variance /= static_cast<float>(size);
-  const float factor = 1.0f / __builtin_sqrtf(variance + norm.eps);
+  // The last term is 0, or NaN where the variance overflows.
+  const float factor =
+      1.0f / __builtin_sqrtf(variance + norm.eps) + 0.0f * variance;
   for (int64_t h = 0; h < whole; h += kLanes) {
     const F scaled = (F32::Load(row + h) - mean) * factor;
     E::Store(scaled * F32::Load(norm.gain + h) + F32::Load(norm.bias + h),

@@ -1,6 +1,7 @@
 // An Encoder over weights that a test supplies: other rows, errors.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <random>
 #include <string>
@@ -128,6 +129,54 @@ TEST_P(EncoderSourceTest, TablesOf16BitsGiveTheBitsOfTheirFloats) {
       values.push_back(result.values);
     }
     EXPECT_EQ(values[0], values[1]) << DTypeName(position);
+  }
+}
+
+// A layer adds values whose squares overflow; layer -1: the token table does.
+class Overflowing : public ForwardingSource {
+ public:
+  Overflowing(std::unique_ptr<WeightSource> source, int32_t layer)
+      : ForwardingSource(std::move(source)), layer_(layer) {}
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    auto weights = ForwardingSource::ReadOuter();
+    if (weights.ok() && layer_ < 0) Enlarge(&weights->embeddings.token.floats);
+    return weights;
+  }
+  absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
+    const absl::Status status = ForwardingSource::ReadLayer(layer, weights);
+    if (layer == layer_) Enlarge(&weights->feed_forward_out.weight.data);
+    return status;
+  }
+
+ private:
+  static void Enlarge(std::vector<float>* values) {
+    for (float& value : *values) value *= 1e25f;
+  }
+
+  const int32_t layer_;
+};
+
+// Else a broken model would have one vector for all texts.
+TEST_P(EncoderSourceTest, NoNormHidesAnOverflow) {
+  RandomShape pre_norm;
+  pre_norm.pre_norm = pre_norm.gated = true;
+  for (const RandomShape& shape : {RandomShape(), pre_norm}) {
+    const IdLimits limits = RandomLimits(shape);
+    std::mt19937 random(5);
+    PackedBatch batch;
+    batch.Append(RandomSequence(20, limits, &random), limits);
+    for (int32_t layer = -1; layer < shape.layers; ++layer) {
+      Overflowing source(RandomCheckpoint(shape, 1), layer);
+      const auto encoder =
+          Encoder::Build(GetParam().Open(), RandomConfig(shape), &source)
+              .value();
+      const auto session = encoder->NewSession({}).value();
+      ForwardResult result;
+      ASSERT_TRUE(session->Run(batch, {SequenceOutput()}, &result).ok());
+      ASSERT_FALSE(result.values.empty());
+      for (const float value : result.values)
+        ASSERT_TRUE(std::isnan(value)) << "layer " << layer;
+    }
   }
 }
 

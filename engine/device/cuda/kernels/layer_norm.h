@@ -122,7 +122,9 @@ ENCODERD_DEVICE void NormaliseRow(int32_t hidden, const NormRef& norm,
     }
   }
   const float variance = WarpSum(squares) / static_cast<float>(hidden);
-  const float scale = 1.0f / Sqrt(variance + norm.eps);
+  // The last term is 0, or NaN where the variance overflows, so that the row
+  // is no constant that looks like a result.
+  const float scale = 1.0f / Sqrt(variance + norm.eps) + 0.0f * variance;
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
     if (!HasChunk<kChunks>(c, hidden)) continue;

@@ -334,6 +334,27 @@ TEST_F(WeightsTest, RefusesTwoEncodersInOneFile) {
   EXPECT_THAT(Open(), IsError(kUnimplemented, "2 encoders in one file"));
 }
 
+// transformers would compute with the prefixed one.
+TEST_F(WeightsTest, RefusesATensorThatIsThereBareAndWithAPrefix) {
+  TensorToWrite tensor = Tensor("embeddings.LayerNorm.bias");
+  tensors_.push_back(tensor);
+  for (const char* name :
+       {"bert.embeddings.LayerNorm.bias", "a.b.embeddings.LayerNorm.beta"}) {
+    tensors_.back().name = name;
+    EXPECT_THAT(Open(),
+                IsError(kUnimplemented,
+                        absl::StrCat("the tensors '", name, "' and '",
+                                     tensor.name, "' are of two encoders")));
+  }
+  // A part of a word is no prefix.
+  tensors_.back().name = "a_" + tensor.name;
+  EXPECT_THAT(Open(), IsOk());
+  // transformers ignores a bare tensor where the others have a prefix.
+  for (TensorToWrite& other : tensors_) other.name = "bert." + other.name;
+  tensors_.back() = tensor;
+  EXPECT_THAT(Open(), IsOk());
+}
+
 TEST_F(WeightsTest, AFileCutDuringLoadingIsAnErrorAndNoSignal) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());

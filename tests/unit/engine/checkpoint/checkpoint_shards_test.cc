@@ -97,6 +97,30 @@ TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
   EXPECT_THAT(Open(), IsError(kDataLoss, "expected a file name"));
 }
 
+// transformers would take the one of the last file.
+TEST_F(ShardedWeightsTest, RefusesATensorThatTwoShardsHave) {
+  const TempFolder folder;
+  const auto write = [&](const std::string& file, const char* other) {
+    folder.Write(file + ".safetensors",
+                 SafetensorsBytes({FloatTensor(file, {1}, {1}),
+                                   FloatTensor(other, {1}, {2})}));
+  };
+  folder.Write("model.safetensors.index.json",
+               R"({"weight_map":{"a":"a.safetensors","b":"b.safetensors"}})");
+  write("a", "c");
+  write("b", "c");  // which the index does not name
+  EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""), IsOk());
+  write("b", "a");
+  EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""),
+              IsError(kDataLoss,
+                      "model.safetensors.index.json: the tensor 'a' is in "
+                      "'a.safetensors' and in 'b.safetensors'; expected one"));
+  write("b", "c");
+  write("a", "b");
+  EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""),
+              IsError(kDataLoss, "'b.safetensors' and in 'a.safetensors'"));
+}
+
 // The process's limit of open files, raised until the end: each shard is one.
 class ManyOpenFiles {
  public:

@@ -133,6 +133,23 @@ TEST_P(AddNormKernelTest, GivesARowTheSameBitsInAnyBatch) {
   }
 }
 
+// 1 / sqrt(inf) is 0: such a row would be the norm's bias.
+TEST_P(AddNormKernelTest, ARowWhoseVarianceOverflowsIsNaNs) {
+  for (const int64_t size : {2, 7, 16, 33, 100, 768}) {
+    Draw(size);
+    std::string want = Unset(), y = Unset();
+    AddNorm(x_bytes_, residual_bytes_, "", want);
+    x_[size + size / 2] = 1e25f;  // of the second row
+    x_bytes_ = Elements(&x_);
+    AddNorm(x_bytes_, residual_bytes_, "", y);
+    const size_t row = y.size() / kRows;
+    for (const float value : Floats(y.substr(row, row)))
+      ASSERT_TRUE(std::isnan(value)) << size;
+    EXPECT_EQ(y.substr(0, row), want.substr(0, row)) << size;
+    EXPECT_EQ(y.substr(2 * row), want.substr(2 * row)) << size;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, AddNormKernelTest,
                          ::testing::ValuesIn(TestDevices()), KernelTestName);
 

@@ -1,5 +1,6 @@
 // The sum that LayerNorm keeps of what it normalizes: the residual stream of a
 // model whose norms come first.
+#include <cmath>
 
 #include "tests/unit/engine/device/cuda/test_card.h"
 
@@ -137,6 +138,29 @@ TEST(NormSumTest, GivesARowTheSameBitsInAnyBatch) {
       const size_t bytes = 4 * want_y.size();
       ASSERT_EQ(std::memcmp(got.sum.data(), want_sum.data(), bytes), 0);
       ASSERT_EQ(std::memcmp(got.y.data(), want_y.data(), bytes), 0);
+    }
+  }
+}
+
+// 1 / sqrt(inf) is 0: such a row would be the norm's bias. fp16 is infinite
+// before that.
+TEST(NormSumTest, ARowWhoseVarianceOverflowsIsNaNs) {
+  std::mt19937 random(5);
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int32_t hidden : {8, 264, 768, 1032, 4096}) {
+      const Norm norm(hidden, &random);
+      auto x = RandomValues(kRows * hidden, dtype, &random);
+      const auto residual = RandomValues(kRows * hidden, dtype, &random);
+      const Rows want = RunNorm(x, residual, norm, hidden, dtype, nullptr);
+      x[hidden + hidden / 2] = Rounded(1e25f, dtype);  // of the second row
+      const Rows got = RunNorm(x, residual, norm, hidden, dtype, nullptr);
+      for (int64_t i = 0; i < kRows * hidden; ++i) {
+        if (i / hidden == 1) {
+          ASSERT_TRUE(std::isnan(got.y[i])) << DTypeName(dtype) << ", " << i;
+        } else {
+          ASSERT_EQ(got.y[i], want.y[i]) << DTypeName(dtype) << ", " << i;
+        }
+      }
     }
   }
 }

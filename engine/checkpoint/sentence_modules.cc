@@ -1,6 +1,7 @@
 #include "engine/checkpoint/sentence_modules.h"
 
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
     return absl::DataLossError("modules.json is not a list of modules");
   }
   std::vector<Module> modules;
+  std::set<std::string> names;
   for (const Json& entry : *json) {
     const JsonFields fields(
         entry, absl::StrCat("modules.json, module ", modules.size()));
@@ -43,6 +45,12 @@ absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
     if (!type.ok()) return type.status();
     const absl::StatusOr<std::string> path = fields.String("path", "");
     if (!path.ok()) return path.status();
+    // sentence-transformers keeps the last module of a name only.
+    if (const Json* name = fields.Find("name"); name != nullptr) {
+      if (!name->is_string()) return fields.Bad("name", "expected a string");
+      if (!names.insert(name->get<std::string>()).second)
+        return fields.Bad("name", "expected one that no other module has");
+    }
     if (!absl::StartsWith(*type, "sentence_transformers.")) {
       return absl::UnimplementedError(absl::StrCat(
           "modules.json: the module ", Quote(*type), " is not supported"));

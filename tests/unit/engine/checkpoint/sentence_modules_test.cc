@@ -99,6 +99,18 @@ TEST_F(SentenceModulesTest, RefusesOtherModulesByName) {
   EXPECT_THAT(Load(), IsError(kDataLoss, "type is missing"));
 }
 
+// Of which sentence-transformers would compute the last one only.
+TEST_F(SentenceModulesTest, RefusesTwoModulesOfOneName) {
+  modules_ = Modules({"Transformer", "Pooling", "Normalize", "Normalize"});
+  EXPECT_THAT(Load(), IsOk());
+  modules_[3]["name"] = "2";
+  EXPECT_THAT(Load(), IsError(kDataLoss,
+                              "modules.json, module 3: name is '2'; expected "
+                              "one that no other module has"));
+  modules_[3]["name"] = 3;
+  EXPECT_THAT(Load(), IsError(kDataLoss, "name is 3; expected a string"));
+}
+
 TEST_F(SentenceModulesTest, ReadsTheClassNamesOfNewerVersions) {
   modules_[0]["type"] =
       "sentence_transformers.base.modules.transformer.Transformer";

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/base/pooling.h"
 #include "engine/checkpoint/head_files.h"
+#include "engine/checkpoint/settings.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -202,11 +203,15 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
       config->prompts[member.key()] = *text;
     }
   }
-  absl::StatusOr<std::string> chosen = fields.String("default_prompt_name", "");
+  constexpr char kDefault[] = "default_prompt_name";
+  absl::StatusOr<std::string> chosen = fields.String(kDefault, "");
   if (!chosen.ok()) return chosen.status();
-  if (!chosen->empty() && config->prompts.count(*chosen) == 0) {
-    return fields.Bad("default_prompt_name", "expected the name of a prompt");
-  }
+  const bool is_there = config->prompts.count(*chosen) > 0;
+  // A request cannot name it either: there an empty name chooses the default.
+  if (chosen->empty() && is_there && fields.Find(kDefault) != nullptr)
+    return Unsupported(fields, kDefault, "name the prompt");
+  if (!chosen->empty() && !is_there)
+    return fields.Bad(kDefault, "expected the name of a prompt");
   config->default_prompt_name = *std::move(chosen);
   return absl::OkStatus();
 }

@@ -225,6 +225,24 @@ TEST_F(SentenceModulesTest, RefusesADefaultPromptThatIsNotThereAndALongOne) {
   EXPECT_THAT(Load(), IsError(kDataLoss, "expected at most 16384 bytes"));
 }
 
+// By an empty name, requests choose the default.
+TEST_F(SentenceModulesTest, RefusesADefaultPromptWithoutAName) {
+  folder_.Write("config_sentence_transformers.json",
+                R"({"prompts":{"":"x"},"default_prompt_name":""})");
+  EXPECT_THAT(Load(), IsError(kUnimplemented,
+                              "config_sentence_transformers.json: "
+                              "default_prompt_name '' is not supported; name "
+                              "the prompt"));
+  for (const char* unused :
+       {R"({"prompts":{"":"x"}})", R"({"default_prompt_name":""})",
+        R"({"prompts":{"":"x"},"default_prompt_name":null})"}) {
+    folder_.Write("config_sentence_transformers.json", unused);
+    const auto config = Load();
+    ASSERT_THAT(config, IsOk()) << unused;
+    EXPECT_EQ(config->default_prompt_name, "") << unused;
+  }
+}
+
 TEST_F(SentenceModulesTest, RefusesPoolingThatLeavesOutAPrompt) {
   for (const Json& left_out : {Json(false), Json()}) {
     pooling_["include_prompt"] = left_out;

@@ -12,6 +12,7 @@ constexpr char kTypes[] = "layer_types";
 constexpr char kFull[] = "full_attention";
 constexpr char kWindow[] = "sliding_attention";
 constexpr char kRope[] = "rope_parameters";
+constexpr char kType[] = "rope_type";
 constexpr double kMaxTheta = 1e30;
 
 // Of each layer, whether it sees a window only.
@@ -57,7 +58,11 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   const JsonFields rope(all->at(kind), absl::StrCat(kRope, ".", kind));
   if (!all->at(kind).is_object())
     return settings.fields().Bad(kRope, "expected objects by kind of layer");
-  for (const char* key : {"rope_type", "type"}) {  // of today, and of old
+  for (const char* key : {kType, "type"}) {  // of today, and of old
+    const bool is_used =
+        absl::string_view(key) == kType || !rope.object().contains(kType);
+    if (is_used && rope.IsNull(key))
+      return Unsupported(rope, key, "supported: default");
     const absl::StatusOr<std::string> type = rope.String(key, "default");
     if (!type.ok()) return type.status();
     if (*type != "default") return Unsupported(rope, key, "supported: default");

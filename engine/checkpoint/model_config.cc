@@ -93,12 +93,15 @@ absl::StatusOr<Activation> ReadActivation(const Settings& settings) {
       {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},
   };
+  const std::string key = settings.key("hidden_act");
   const absl::StatusOr<std::string> name = settings.String("hidden_act");
   if (!name.ok()) return name.status();
+  // transformers fails at null, and has a default without the key.
+  const bool is_null = settings.fields().IsNull(key);
   for (const auto& row : kActivations) {
-    if (*name == row.first) return row.second;
+    if (*name == row.first && !is_null) return row.second;
   }
-  return Unsupported(settings.fields(), settings.key("hidden_act"),
+  return Unsupported(settings.fields(), key,
                      "supported: gelu, gelu_python, gelu_new, "
                      "gelu_pytorch_tanh, relu");
 }

@@ -110,6 +110,19 @@ TEST_F(LayersTest, RefusesByNameWhatIsNotServed) {
   EXPECT_THAT(
       Read({{"rope_parameters", {{"full_attention", {{"type", "default"}}}}}}),
       IsOk());
+  // transformers fails at null, but reads the older name only without the
+  // other.
+  for (const char* key : {"rope_type", "type"}) {
+    const Json null = {{"sliding_attention", {{key, nullptr}}}};
+    EXPECT_THAT(
+        Read({{"rope_parameters", null}}),
+        IsError(kUnimplemented,
+                absl::StrCat("rope_parameters.sliding_attention: ", key,
+                             " null is not supported; supported: default")));
+  }
+  const Json both = {
+      {"full_attention", {{"rope_type", "default"}, {"type", nullptr}}}};
+  EXPECT_THAT(Read({{"rope_parameters", both}}), IsOk());
   const Json partial = {{"full_attention", {{"partial_rotary_factor", 0.5}}}};
   EXPECT_THAT(Read({{"rope_parameters", partial}}),
               IsError(kUnimplemented, "partial_rotary_factor 0.5"));

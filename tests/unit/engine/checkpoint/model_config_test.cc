@@ -108,6 +108,12 @@ TEST_F(ModelConfigTest, ReadsActivationsAndRefusesOthersByName) {
   }
   config_["hidden_act"] = "silu";
   EXPECT_THAT(Load(), IsError(kUnimplemented, "hidden_act 'silu'"));
+  config_["hidden_act"] = nullptr;
+  EXPECT_THAT(Load(), IsError(kUnimplemented,
+                              "config.json: hidden_act null is not supported; "
+                              "supported: gelu, "));
+  config_.erase("hidden_act");
+  EXPECT_EQ(Load().value().hidden_act, Activation::kGeluErf);
 }
 
 TEST_F(ModelConfigTest, RefusesWhatIsNoPlainEncoder) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "engine/io/json.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/engine/checkpoint/model_config_fixture.h"
 
@@ -71,6 +73,33 @@ TEST_F(SentenceModulesTest, RefusesUnknownPoolingModesByName) {
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'splade'"));
   pooling_ = {{"pooling_mode_new_thing", true}};
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'pooling_mode_new_thing'"));
+  pooling_["pooling_mode"] = "cls";
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "'pooling_mode_new_thing'"));
+}
+
+// sentence-transformers fails at each of them.
+TEST_F(SentenceModulesTest, GuessesNoPoolingMode) {
+  for (const Json& none : {Json(), Json::array()}) {
+    pooling_["pooling_mode"] = none;
+    EXPECT_THAT(
+        Load(),
+        IsError(kDataLoss, absl::StrCat("1_Pooling/config.json: "
+                                        "pooling_mode is ",
+                                        ShowJson(none), "; expected a name")));
+  }
+  pooling_ = Json::object();
+  EXPECT_THAT(Load(), IsError(kDataLoss, "pooling_mode is missing"));
+  // Of which the mode is the default one.
+  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
+    pooling_ = {{key, 384}};
+    EXPECT_EQ(Load().value().pooling, Pooling::kMean) << key;
+  }
+}
+
+TEST_F(SentenceModulesTest, RefusesUnknownMembersOfThePoolingByName) {
+  pooling_["foo"] = 1;
+  EXPECT_THAT(Load(), IsError(kUnimplemented,
+                              "1_Pooling/config.json: foo 1 is not supported"));
 }
 
 TEST_F(SentenceModulesTest, RefusesAPoolingOfAnotherWidth) {

@@ -226,7 +226,8 @@ absl::Status SetMaxLen(const std::string& folder,
                        ModelConfig* config) {
   absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
   if (!tokenizer.ok()) return tokenizer.status();
-  if (settings.model_max_length > 0) tokenizer = settings.model_max_length;
+  if (settings.model_max_length.has_value())
+    tokenizer = *settings.model_max_length;
   const bool has_table = config->position_scheme->has_table();
   const int32_t offset = config->position_offset;
   absl::StatusOr<MaxLen> max_len = ChooseMaxLen(

@@ -173,6 +173,20 @@ TEST_F(ModelConfigTest, ATokenizerWithoutALimitSaysNothing) {
   EXPECT_THAT(Load(), IsError(kDataLoss, "model_max_length is 0"));
 }
 
+// sentence_bert_config.json's own arguments of the tokenizer go first.
+TEST_F(ModelConfigTest, AnArgumentOfTheTokenizerReplacesBothOtherLengths) {
+  folder_.Write("tokenizer_config.json", R"({"model_max_length":128})");
+  for (const auto& [length, max_len] :
+       {std::pair<const char*, int>{"30", 30}, {"300", 300}, {"null", 512}}) {
+    folder_.Write("sentence_bert_config.json",
+                  std::string(R"({"max_seq_length":5,"tokenizer_args":)") +
+                      R"({"model_max_length":)" + length + "}}");
+    const auto config = Load();
+    ASSERT_THAT(config, IsOk());
+    EXPECT_EQ(config->max_len, max_len) << length;
+  }
+}
+
 TEST_F(ModelConfigTest, ATokenizerLimitOverTheTableIsIgnoredAndNoted) {
   folder_.Write("tokenizer_config.json", R"({"model_max_length":1024})");
   const auto config = Load();

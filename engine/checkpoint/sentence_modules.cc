@@ -231,8 +231,12 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
   // A request cannot name it either: there an empty name chooses the default.
   if (chosen->empty() && is_there && fields.Find(kDefault) != nullptr)
     return Unsupported(fields, kDefault, "name the prompt");
-  if (!chosen->empty() && !is_there)
+  // sentence-transformers has these two, empty, in every model.
+  if (!is_there && (*chosen == "query" || *chosen == "document")) {
+    chosen->clear();
+  } else if (!is_there && !chosen->empty()) {
     return fields.Bad(kDefault, "expected the name of a prompt");
+  }
   config->default_prompt_name = *std::move(chosen);
   return absl::OkStatus();
 }

@@ -247,11 +247,23 @@ TEST_F(SentenceModulesTest, ReadsPromptsAndTheDefaultOne) {
 
 TEST_F(SentenceModulesTest, RefusesADefaultPromptThatIsNotThereAndALongOne) {
   folder_.Write("config_sentence_transformers.json",
-                R"({"prompts":{},"default_prompt_name":"query"})");
-  EXPECT_THAT(Load(), IsError(kDataLoss, "default_prompt_name is 'query'"));
+                R"({"prompts":{},"default_prompt_name":"passage"})");
+  EXPECT_THAT(Load(), IsError(kDataLoss, "default_prompt_name is 'passage'"));
   folder_.Write("config_sentence_transformers.json",
                 R"({"prompts":{"q":")" + std::string(16385, 'x') + "\"}}");
   EXPECT_THAT(Load(), IsError(kDataLoss, "expected at most 16384 bytes"));
+}
+
+TEST_F(SentenceModulesTest, ADefaultOfTheNamesThatEveryModelHasIsNone) {
+  for (const char* name : {"query", "document"}) {
+    folder_.Write("config_sentence_transformers.json",
+                  absl::StrCat(R"({"prompts":{"passage":"p: "},)",
+                               R"("default_prompt_name":")", name, "\"}"));
+    const auto config = Load();
+    ASSERT_THAT(config, IsOk()) << name;
+    EXPECT_EQ(config->default_prompt_name, "") << name;
+    EXPECT_EQ(config->prompts.size(), 1u) << name;
+  }
 }
 
 // By an empty name, requests choose the default.

@@ -168,7 +168,7 @@ absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     if (json->empty()) continue;  // as if it were not there
     absl::StatusOr<TransformerSettings> settings =
         Read(JsonFields(*json, name));
-    if (settings.ok()) settings->found = true;
+    if (settings.ok()) settings->file = name;
     return settings;
   }
   return TransformerSettings();

@@ -13,7 +13,7 @@
 namespace encoderd {
 
 struct TransformerSettings {
-  bool found = false;      // there is such a file
+  std::string file;        // its name; empty: there is none
   bool lowercase = false;  // lowercase texts before tokenizing
   // Tokens, special tokens included; 0: not set.
   int64_t max_seq_length = 0;

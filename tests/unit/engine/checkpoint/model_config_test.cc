@@ -187,6 +187,25 @@ TEST_F(ModelConfigTest, AnArgumentOfTheTokenizerReplacesBothOtherLengths) {
   }
 }
 
+TEST_F(ModelConfigTest, NamesTheSettingThatBecameMaxLen) {
+  modules_[0]["path"] = "0_Transformer";
+  const auto setting = [&](int32_t flag) {
+    folder_.Write("0_Transformer/config.json", config_.dump());
+    return Load(flag).value().max_len_setting;
+  };
+  EXPECT_EQ(setting(0), "max_position_embeddings in 0_Transformer/config.json");
+  EXPECT_EQ(setting(8), "");
+  folder_.Write("0_Transformer/tokenizer_config.json",
+                R"({"model_max_length":100})");
+  EXPECT_EQ(setting(0),
+            "model_max_length in 0_Transformer/tokenizer_config.json");
+  const std::string old = "0_Transformer/sentence_roberta_config.json";
+  folder_.Write(old, R"({"max_seq_length":50})");
+  EXPECT_EQ(setting(0), "max_seq_length in " + old);
+  folder_.Write(old, R"({"tokenizer_args":{"model_max_length":50}})");
+  EXPECT_EQ(setting(0), "model_max_length in " + old);
+}
+
 TEST_F(ModelConfigTest, ATokenizerLimitOverTheTableIsIgnoredAndNoted) {
   folder_.Write("tokenizer_config.json", R"({"model_max_length":1024})");
   const auto config = Load();

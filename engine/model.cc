@@ -39,15 +39,15 @@ absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
         rows - words, " of the token table's ", rows,
         " rows are never used: the tokenizer has ", words, " tokens"));
   }
-  const int32_t special =
-      std::max(tokenizer.num_special_tokens(/*pair=*/true),
-               tokenizer.num_special_tokens(/*pair=*/false));
-  if (info->limits.max_len <= special) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_len is ", info->limits.max_len,
-                     "; special tokens alone take ", special));
-  }
-  return absl::OkStatus();
+  const int32_t pair = tokenizer.num_special_tokens(/*pair=*/true);
+  const int32_t single = tokenizer.num_special_tokens(/*pair=*/false);
+  const int32_t special = std::max(pair, single);
+  if (info->limits.max_len > special) return absl::OkStatus();
+  const std::string& setting = info->config.max_len_setting;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "max_len is ", info->limits.max_len, setting.empty() ? "" : ", by ",
+      setting, "; special tokens alone take ", special,
+      pair > single ? " in a pair" : ""));
 }
 
 // Gives freed memory back to the system: the last layer's host copy and the

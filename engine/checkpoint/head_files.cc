@@ -25,6 +25,9 @@ absl::Status CheckNames(const JsonFields& fields) {
 
 absl::StatusOr<bool> IsTanh(const JsonFields& fields) {
   constexpr char kKey[] = "activation_function";
+  constexpr char kSupported[] = "supported: Tanh, Identity";
+  // sentence-transformers fails at null, and takes Tanh without the key.
+  if (fields.IsNull(kKey)) return Unsupported(fields, kKey, kSupported);
   const absl::StatusOr<std::string> name =
       fields.String(kKey, "torch.nn.modules.activation.Tanh");
   if (!name.ok()) return name.status();
@@ -35,7 +38,7 @@ absl::StatusOr<bool> IsTanh(const JsonFields& fields) {
       *name == "torch.nn.Identity") {
     return false;
   }
-  return Unsupported(fields, kKey, "supported: Tanh, Identity");
+  return Unsupported(fields, kKey, kSupported);
 }
 
 // The tensors of one module's model.safetensors.
@@ -161,8 +164,14 @@ absl::StatusOr<HeadModule> ReadLayerNormConfig(const std::string& folder,
   const std::string name = JoinName(path, "config.json");
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmallJson);
   if (!json.ok()) return json.status();
-  const absl::StatusOr<int64_t> size =
-      JsonFields(*json, name).Int("dimension", 1, kMaxWidth);
+  constexpr char kSize[] = "dimension";
+  const JsonFields fields(*json, name);
+  // Such as eps: sentence-transformers knows no other, and fails.
+  for (const auto& member : json->items()) {
+    if (member.key() != kSize)
+      return Unsupported(fields, member.key(), "supported: dimension");
+  }
+  const absl::StatusOr<int64_t> size = fields.Int(kSize, 1, kMaxWidth);
   if (!size.ok()) return size.status();
   HeadModule module;
   module.kind = HeadModule::Kind::kLayerNorm;

@@ -12,6 +12,8 @@ constexpr char kTypes[] = "layer_types";
 constexpr char kFull[] = "full_attention";
 constexpr char kWindow[] = "sliding_attention";
 constexpr char kRope[] = "rope_parameters";
+constexpr char kType[] = "rope_type";
+constexpr char kShare[] = "partial_rotary_factor";
 constexpr double kMaxTheta = 1e30;
 
 // Of each layer, whether it sees a window only.
@@ -25,8 +27,9 @@ absl::StatusOr<std::vector<bool>> WindowLayers(const Settings& settings,
     for (size_t l = 0; l < window.size(); ++l) {
       window[l] = (*types)[l] == kWindow;
       if (!window[l] && (*types)[l] != kFull) {
-        return Unsupported(fields, kTypes,
-                           absl::StrCat("supported: ", kFull, ", ", kWindow));
+        return absl::UnimplementedError(absl::StrCat(
+            fields.name(), ": ", kTypes, "[", l, "] ", ShowJson((*types)[l]),
+            " is not supported; supported: ", kFull, ", ", kWindow));
       }
     }
     return window;
@@ -39,31 +42,60 @@ absl::StatusOr<std::vector<bool>> WindowLayers(const Settings& settings,
   return window;
 }
 
-// The theta of the layers of a kind.
-absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
-                             const char* setting) {
-  const absl::StatusOr<double> plain = settings.Number(setting, 1, kMaxTheta);
-  const Json* all = settings.fields().Find(kRope);
-  if (!plain.ok() || all == nullptr) return plain;
-  if (!all->is_object())
-    return settings.fields().Bad(kRope, "expected an object");
-  for (const auto& [key, value] : all->items()) {
-    if (key != kFull && key != kWindow) {
-      return Unsupported(settings.fields(), kRope,
-                         absl::StrCat("supported: ", kFull, ", ", kWindow));
-    }
-  }
-  if (!all->contains(kind) || all->at(kind).is_null()) return plain;
-  const JsonFields rope(all->at(kind), absl::StrCat(kRope, ".", kind));
-  if (!all->at(kind).is_object())
-    return settings.fields().Bad(kRope, "expected objects by kind of layer");
-  for (const char* key : {"rope_type", "type"}) {  // of today, and of old
+// That these parameters of a rotation change nothing but its theta.
+absl::Status CheckUnscaled(const JsonFields& rope) {
+  for (const char* key : {kType, "type"}) {  // of today, and of old
+    const bool is_used =
+        absl::string_view(key) == kType || !rope.object().contains(kType);
+    if (is_used && rope.IsNull(key))
+      return Unsupported(rope, key, "supported: default");
     const absl::StatusOr<std::string> type = rope.String(key, "default");
     if (!type.ok()) return type.status();
     if (*type != "default") return Unsupported(rope, key, "supported: default");
   }
-  if (rope.Find("partial_rotary_factor") != nullptr)
-    return Unsupported(rope, "partial_rotary_factor", "");
+  if (const Json* share = rope.Find(kShare); share != nullptr && *share != 1.0)
+    return Unsupported(rope, kShare, "supported: 1.0");
+  return absl::OkStatus();
+}
+
+// rope_scaling, whose members transformers adds to those of every kind.
+absl::Status CheckScaling(const JsonFields& fields) {
+  constexpr char kScaling[] = "rope_scaling";
+  const Json* const all = fields.Find(kScaling);
+  if (all == nullptr) return absl::OkStatus();
+  if (!all->is_object()) return fields.Bad(kScaling, "expected an object");
+  const JsonFields scaling(*all, absl::StrCat(fields.name(), ", ", kScaling));
+  const absl::Status status = CheckUnscaled(scaling);
+  if (!status.ok()) return status;
+  for (const auto& member : all->items()) {
+    const std::string& key = member.key();
+    if (key != kType && key != "type" && key != kShare)
+      return Unsupported(scaling, key, "");
+  }
+  return absl::OkStatus();
+}
+
+// The theta of the layers of a kind.
+absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
+                             const char* setting) {
+  const JsonFields& fields = settings.fields();
+  const absl::StatusOr<double> plain = settings.Number(setting, 1, kMaxTheta);
+  const Json* all = fields.Find(kRope);
+  if (!plain.ok() || all == nullptr) return plain;
+  if (!all->is_object()) return fields.Bad(kRope, "expected an object");
+  const std::string name = absl::StrCat(fields.name(), ", ", kRope);
+  for (const auto& member : all->items()) {
+    const std::string& key = member.key();
+    if (key == kFull || key == kWindow) continue;
+    return Unsupported(JsonFields(*all, name), key,
+                       absl::StrCat("supported: ", kFull, ", ", kWindow));
+  }
+  if (!all->contains(kind) || all->at(kind).is_null()) return plain;
+  if (!all->at(kind).is_object())
+    return fields.Bad(kRope, "expected objects by kind of layer");
+  const JsonFields rope(all->at(kind), absl::StrCat(name, ".", kind));
+  const absl::Status status = CheckUnscaled(rope);
+  if (!status.ok()) return status;
   if (rope.IsNull("rope_theta"))
     return rope.Bad("rope_theta", "expected a number");
   return rope.Number("rope_theta", 1, kMaxTheta, *plain);
@@ -89,17 +121,14 @@ absl::Status ReadRotations(const Settings& settings, ModelConfig* config) {
         absl::StrCat("a rotation requires heads of an even size, not of ",
                      config->head_size()));
   }
-  if (const Json* scaling = settings.fields().Find("rope_scaling");
-      scaling != nullptr) {
-    return Unsupported(settings.fields(), "rope_scaling", "");
-  }
+  absl::Status status = CheckScaling(settings.fields());
+  if (!status.ok()) return status;
   const int32_t dims = config->head_size();
   if (const Json* head_dim = settings.fields().Find("head_dim");
       head_dim != nullptr && *head_dim != dims) {
     return settings.fields().Bad(
         "head_dim", absl::StrCat("expected the hidden size by heads, ", dims));
   }
-  absl::Status status;
   double full = 0, window = 0;
   Take(Theta(settings, kFull, "full_theta"), &full, &status);
   // Null is that of the other layers, and not the default.

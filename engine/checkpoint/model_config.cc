@@ -93,12 +93,15 @@ absl::StatusOr<Activation> ReadActivation(const Settings& settings) {
       {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},
   };
+  const std::string key = settings.key("hidden_act");
   const absl::StatusOr<std::string> name = settings.String("hidden_act");
   if (!name.ok()) return name.status();
+  // transformers fails at null, and has a default without the key.
+  const bool is_null = settings.fields().IsNull(key);
   for (const auto& row : kActivations) {
-    if (*name == row.first) return row.second;
+    if (*name == row.first && !is_null) return row.second;
   }
-  return Unsupported(settings.fields(), settings.key("hidden_act"),
+  return Unsupported(settings.fields(), key,
                      "supported: gelu, gelu_python, gelu_new, "
                      "gelu_pytorch_tanh, relu");
 }
@@ -208,34 +211,62 @@ absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
   return status.ok() ? ReadForm(settings, config) : status;
 }
 
+std::string TokenizerConfig(const ModelConfig& config) {
+  return JoinName(config.transformer_folder, "tokenizer_config.json");
+}
+
 // That of tokenizer_config.json; 0: it sets none.
 absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
                                            const ModelConfig& config) {
-  const std::string name =
-      JoinName(config.transformer_folder, "tokenizer_config.json");
+  const std::string name = TokenizerConfig(config);
   const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, name);
   if (!json.ok()) return json.status();
   return ModelMaxLength(JsonFields(*json, name));
 }
 
-absl::Status SetMaxLen(const std::string& folder,
-                       const TransformerSettings& settings, int32_t flag,
+// As ModelConfig::max_len_setting.
+std::string SettingOf(MaxLenSource source, const Settings& settings,
+                      const TransformerSettings& transformer,
+                      const ModelConfig& config) {
+  switch (source) {
+    case MaxLenSource::kFlag:
+      return "";
+    case MaxLenSource::kSentenceTransformers:
+      return absl::StrCat("max_seq_length in ", transformer.file);
+    case MaxLenSource::kTokenizer:
+      return absl::StrCat("model_max_length in ",
+                          transformer.model_max_length.has_value()
+                              ? transformer.file
+                              : TokenizerConfig(config));
+    case MaxLenSource::kPositionTable:
+    case MaxLenSource::kMaxPositions:
+      break;
+  }
+  return absl::StrCat(settings.key("max_position_embeddings"), " in ",
+                      settings.fields().name());
+}
+
+absl::Status SetMaxLen(const std::string& folder, const Settings& settings,
+                       const TransformerSettings& transformer, int32_t flag,
                        ModelConfig* config) {
   absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
   if (!tokenizer.ok()) return tokenizer.status();
-  if (settings.model_max_length > 0) tokenizer = settings.model_max_length;
+  if (transformer.model_max_length.has_value())
+    tokenizer = *transformer.model_max_length;
   const bool has_table = config->position_scheme->has_table();
   const int32_t offset = config->position_offset;
   absl::StatusOr<MaxLen> max_len = ChooseMaxLen(
       {.table = std::max(config->max_position_embeddings - offset, 0),
        .table_bounds = has_table || !config->position_scheme->adds_rows(),
        .is_table = has_table || config->position_scheme->adds_rows(),
-       .max_seq_length = settings.max_seq_length,
+       .max_seq_length = transformer.max_seq_length,
        .model_max_length = *tokenizer,
        .flag = flag});
   if (!max_len.ok()) return max_len.status();
   config->max_len = max_len->tokens;
   config->max_len_source = max_len->source;
+  config->max_len_setting =
+      SettingOf(max_len->source, settings, transformer, *config);
   config->notes.insert(config->notes.end(), max_len->notes.begin(),
                        max_len->notes.end());
   if (!has_table) config->max_position_embeddings = config->max_len + offset;
@@ -303,9 +334,9 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
                    : TransformerSettings();
   if (!transformer.ok()) return transformer.status();
   config.lowercase = transformer->lowercase;
-  status = SetMaxLen(folder, *transformer, max_len_flag, &config);
+  status = SetMaxLen(folder, settings, *transformer, max_len_flag, &config);
   if (!status.ok()) return status;
-  if (*has_modules && !transformer->found) {
+  if (*has_modules && transformer->file.empty()) {
     config.warnings.push_back(absl::StrCat(
         "there is modules.json, but no sentence_bert_config.json, which "
         "usually sets how long a text may be: max_len is ",

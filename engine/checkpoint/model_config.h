@@ -62,6 +62,8 @@ struct ModelConfig : ModelSizes {
   std::string default_prompt_name;  // empty: none
 
   MaxLenSource max_len_source = MaxLenSource::kPositionTable;
+  // The setting: "max_seq_length in sentence_bert_config.json"; empty: the flag
+  std::string max_len_setting;
 
   // Sentences for the log: leftovers that are ignored and why, limits that
   // differ between files.

@@ -1,15 +1,18 @@
 #include "engine/checkpoint/sentence_modules.h"
 
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/pooling.h"
 #include "engine/checkpoint/head_files.h"
+#include "engine/checkpoint/settings.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -18,6 +21,8 @@ namespace {
 
 constexpr char kModules[] = "modules.json";
 constexpr char kSettings[] = "config_sentence_transformers.json";
+constexpr char kPoolingMode[] = "pooling_mode";
+constexpr char kIncludePrompt[] = "include_prompt";
 // Each text of a request gets a copy.
 constexpr size_t kMaxPrompt = 16 << 10;  // bytes
 
@@ -36,6 +41,7 @@ absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
     return absl::DataLossError("modules.json is not a list of modules");
   }
   std::vector<Module> modules;
+  std::set<std::string> names;
   for (const Json& entry : *json) {
     const JsonFields fields(
         entry, absl::StrCat("modules.json, module ", modules.size()));
@@ -43,6 +49,12 @@ absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
     if (!type.ok()) return type.status();
     const absl::StatusOr<std::string> path = fields.String("path", "");
     if (!path.ok()) return path.status();
+    // sentence-transformers keeps the last module of a name only.
+    if (const Json* name = fields.Find("name"); name != nullptr) {
+      if (!name->is_string()) return fields.Bad("name", "expected a string");
+      if (!names.insert(name->get<std::string>()).second)
+        return fields.Bad("name", "expected one that no other module has");
+    }
     if (!absl::StartsWith(*type, "sentence_transformers.")) {
       return absl::UnimplementedError(absl::StrCat(
           "modules.json: the module ", Quote(*type), " is not supported"));
@@ -52,42 +64,60 @@ absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
   return modules;
 }
 
+// As older versions wrote the modes: one boolean for each.
+constexpr std::pair<const char*, const char*> kModeSwitches[] = {
+    {"pooling_mode_cls_token", "cls"},
+    {"pooling_mode_max_tokens", "max"},
+    {"pooling_mode_mean_tokens", "mean"},
+    {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+    {"pooling_mode_weightedmean_tokens", "weightedmean"},
+    {"pooling_mode_lasttoken", "lasttoken"},
+};
+constexpr const char* kWidths[] = {"word_embedding_dimension",
+                                   "embedding_dimension"};
+
+// Every member must be known: sentence-transformers fails at others, too.
+absl::Status CheckPoolingMembers(const JsonFields& fields) {
+  for (const auto& member : fields.object().items()) {
+    const std::string& key = member.key();
+    bool known = key == kPoolingMode || key == kIncludePrompt ||
+                 absl::c_linear_search(kWidths, key);
+    for (const auto& row : kModeSwitches) known |= key == row.first;
+    if (known) continue;
+    if (!absl::StartsWith(key, kPoolingMode))
+      return Unsupported(fields, key, "");
+    return absl::UnimplementedError(
+        absl::StrCat(fields.name(), ": ", Quote(key),
+                     " is a pooling mode that is not supported"));
+  }
+  return absl::OkStatus();
+}
+
 // The modes that a Pooling module's config asks for: a string or list under
-// "pooling_mode", or one boolean for each mode, as older versions wrote it.
+// "pooling_mode", or those that are switched on.
 absl::StatusOr<std::vector<std::string>> PoolingModes(
-    const Json& json, const JsonFields& fields) {
-  static constexpr std::pair<const char*, const char*> kBooleans[] = {
-      {"pooling_mode_cls_token", "cls"},
-      {"pooling_mode_max_tokens", "max"},
-      {"pooling_mode_mean_tokens", "mean"},
-      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
-      {"pooling_mode_weightedmean_tokens", "weightedmean"},
-      {"pooling_mode_lasttoken", "lasttoken"},
-  };
+    const JsonFields& fields) {
   std::vector<std::string> modes;
-  if (const Json* mode = fields.Find("pooling_mode"); mode != nullptr) {
+  if (const auto mode = fields.object().find(kPoolingMode);
+      mode != fields.object().end()) {
     const Json list = mode->is_array() ? *mode : Json::array({*mode});
     for (const Json& name : list) {
-      if (!name.is_string())
-        return fields.Bad("pooling_mode", "expected a name");
+      if (!name.is_string()) return fields.Bad(kPoolingMode, "expected a name");
       modes.push_back(name.get<std::string>());
     }
-  } else {
-    for (const auto& [key, name] : kBooleans) {
-      const absl::StatusOr<bool> on = fields.Bool(key, false);
-      if (!on.ok()) return on.status();
-      if (*on) modes.push_back(name);
-    }
-    for (const auto& member : json.items()) {
-      bool known = !absl::StartsWith(member.key(), "pooling_mode");
-      for (const auto& row : kBooleans) known |= member.key() == row.first;
-      if (!known) {
-        return absl::UnimplementedError(
-            absl::StrCat(fields.name(), ": ", Quote(member.key()),
-                         " is a pooling mode that is not supported"));
-      }
-    }
+    if (modes.empty()) return fields.Bad(kPoolingMode, "expected a name");
+    return modes;
   }
+  bool says_nothing = true;
+  for (const auto& [key, name] : kModeSwitches) {
+    says_nothing &= !fields.object().contains(key);
+    const absl::StatusOr<bool> on = fields.Bool(key, false);
+    if (!on.ok()) return on.status();
+    if (*on) modes.push_back(name);
+  }
+  for (const char* key : kWidths)
+    says_nothing &= !fields.object().contains(key);
+  if (says_nothing) return fields.Bad(kPoolingMode, "expected a name");
   if (modes.empty()) modes.push_back("mean");
   return modes;
 }
@@ -107,8 +137,9 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmallJson);
   if (!json.ok()) return json.status();
   const JsonFields fields(*json, name);
-  const absl::StatusOr<std::vector<std::string>> modes =
-      PoolingModes(*json, fields);
+  absl::Status status = CheckPoolingMembers(fields);
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::vector<std::string>> modes = PoolingModes(fields);
   if (!modes.ok()) return modes.status();
   if (modes->size() > 1) {
     return absl::UnimplementedError(
@@ -124,17 +155,16 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
         name, ": the pooling mode ", Quote(mode), " is not supported"));
   }
   config->pooling = *pooling;
-  const absl::StatusOr<bool> include = fields.Bool("include_prompt", true);
+  const absl::StatusOr<bool> include = fields.Bool(kIncludePrompt, true);
   if (!include.ok()) return include.status();
-  if (!*include || fields.IsNull("include_prompt")) {
+  if (!*include || fields.IsNull(kIncludePrompt)) {
     return absl::UnimplementedError(
         absl::StrCat(name,
                      ": include_prompt false or null, which leaves the tokens "
                      "of a prompt out "
                      "of the vector, is not supported"));
   }
-  absl::Status status;
-  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
+  for (const char* key : kWidths) {
     Take(fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width), width,
          &status);
   }
@@ -194,10 +224,18 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
       config->prompts[member.key()] = *text;
     }
   }
-  absl::StatusOr<std::string> chosen = fields.String("default_prompt_name", "");
+  constexpr char kDefault[] = "default_prompt_name";
+  absl::StatusOr<std::string> chosen = fields.String(kDefault, "");
   if (!chosen.ok()) return chosen.status();
-  if (!chosen->empty() && config->prompts.count(*chosen) == 0) {
-    return fields.Bad("default_prompt_name", "expected the name of a prompt");
+  const bool is_there = config->prompts.count(*chosen) > 0;
+  // A request cannot name it either: there an empty name chooses the default.
+  if (chosen->empty() && is_there && fields.Find(kDefault) != nullptr)
+    return Unsupported(fields, kDefault, "name the prompt");
+  // sentence-transformers has these two, empty, in every model.
+  if (!is_there && (*chosen == "query" || *chosen == "document")) {
+    chosen->clear();
+  } else if (!is_there && !chosen->empty()) {
+    return fields.Bad(kDefault, "expected the name of a prompt");
   }
   config->default_prompt_name = *std::move(chosen);
   return absl::OkStatus();

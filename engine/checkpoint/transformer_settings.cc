@@ -51,14 +51,19 @@ absl::Status CheckArguments(const JsonFields& fields,
     const JsonFields members(*set, absl::StrCat(fields.name(), ", ", name));
     for (const auto& member : set->items()) {
       const std::string& key = member.key();
-      if (member.value().is_null() || absl::c_linear_search(kFetching, key))
+      const bool is_ignored = absl::c_linear_search(arguments.ignored, key);
+      // Of which null is no limit.
+      const bool is_length = is_ignored && key == kModelMaxLength;
+      if ((member.value().is_null() && !is_length) ||
+          absl::c_linear_search(kFetching, key)) {
         continue;
-      if (!absl::c_linear_search(arguments.ignored, key)) {
+      }
+      if (!is_ignored) {
         return absl::UnimplementedError(absl::StrCat(
             members.name(), ": ", Quote(key), " is not supported",
             arguments.file.empty() ? "" : "; set it in ", arguments.file));
       }
-      if (key != kModelMaxLength) continue;
+      if (!is_length) continue;
       const absl::StatusOr<int64_t> length = ModelMaxLength(members);
       if (!length.ok()) return length.status();
       out->model_max_length = *length;
@@ -129,6 +134,7 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
   for (const Arguments& arguments : kArguments)
     if (status.ok()) status = CheckArguments(fields, arguments, &out);
   if (!status.ok()) return status;
+  if (out.model_max_length.has_value()) out.max_seq_length = 0;
   return out;
 }
 
@@ -162,7 +168,7 @@ absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     if (json->empty()) continue;  // as if it were not there
     absl::StatusOr<TransformerSettings> settings =
         Read(JsonFields(*json, name));
-    if (settings.ok()) settings->found = true;
+    if (settings.ok()) settings->file = name;
     return settings;
   }
   return TransformerSettings();

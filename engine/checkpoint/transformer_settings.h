@@ -4,6 +4,7 @@
 #define ENCODERD_ENGINE_CHECKPOINT_TRANSFORMER_SETTINGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,11 +13,13 @@
 namespace encoderd {
 
 struct TransformerSettings {
-  bool found = false;      // there is such a file
+  std::string file;        // its name; empty: there is none
   bool lowercase = false;  // lowercase texts before tokenizing
   // Tokens, special tokens included; 0: not set.
   int64_t max_seq_length = 0;
-  int64_t model_max_length = 0;  // replaces that of tokenizer_config.json
+  // Replaces that of tokenizer_config.json and, as in sentence-transformers,
+  // max_seq_length, which is then 0. 0: no limit.
+  std::optional<int64_t> model_max_length;
 };
 
 // `transformer_folder`: below the model folder, "" for itself. All defaults

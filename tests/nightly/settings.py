@@ -58,7 +58,8 @@ TOKEN = {"lstrip": False, "rstrip": False, "normalized": False,
          "single_word": False, "special": False}
 CHANGES = {
     CONFIG: {
-        "hidden_act": ["relu", "gelu_new", "silu", "gelu_fast", GONE],
+        "hidden_act": ["relu", "gelu_new", "silu", "gelu_fast", None,
+                       GONE],
         "hidden_activation": ["relu", "silu", GONE],
         "activation_function": ["relu", "gelu", GONE],
         "layer_norm_eps": [1e-3, GONE], "norm_eps": [1e-3, GONE],
@@ -80,7 +81,9 @@ CHANGES = {
         "global_attn_every_n_layers": [1, GONE], "local_attention": [8, GONE],
         "layer_types": [["sliding_attention", "full_attention"], GONE],
         "global_rope_theta": [500.0], "local_rope_theta": [300.0, None],
-        "rope_parameters": [GONE], "rope_scaling": [{"rope_type": "linear", "factor": 2.0}],
+        "rope_parameters": [GONE],
+        "rope_scaling": [{"rope_type": "linear", "factor": 2.0}, {},
+                         {"rope_type": "default"}],
         "sliding_window": [4], "norm_bias": [True], "mlp_bias": [True],
         "attention_bias": [True], "vocab_size": [17],
         "auto_map": [{"AutoModel": "own.Model"}],
@@ -122,6 +125,7 @@ CHANGES = {
         "max_seq_length": [10, 100, None, GONE], "do_lower_case": [True],
         "model_args": [{"attn_implementation": "eager"}],
         "tokenizer_args": [{"do_lower_case": False}, {"model_max_length": 9},
+                           {"model_max_length": 90},
                            {"add_prefix_space": True}, {}],
         "config_kwargs": [{"hidden_act": "relu"}, {"num_hidden_layers": 1},
                           {"is_decoder": True}, {}],
@@ -131,7 +135,8 @@ CHANGES = {
     },
     PROMPTS: {
         "truncate_dim": [8, None], "similarity_fn_name": ["dot"],
-        "prompts": [{"query": "Hello "}], "default_prompt_name": [None],
+        "prompts": [{"query": "Hello "}],
+        "default_prompt_name": [None, "query"],
     },
 }
 

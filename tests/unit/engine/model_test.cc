@@ -355,14 +355,6 @@ TEST_F(ModelTest, TakesFiveHundredAndTwelveTokensOf514Rows) {
               IsError(kInvalidArgument, "position id 514"));
 }
 
-TEST_F(ModelTest, TheFlagLowersMaxLenAndCannotPassTheTable) {
-  EXPECT_EQ(Load(50).value()->info().limits.max_len, 50);
-  EXPECT_THAT(Load(101), IsError(kInvalidArgument, "max_len is 101"));
-  EXPECT_THAT(Load(4), IsOk());
-  EXPECT_THAT(Load(3), IsError(kInvalidArgument,
-                               "max_len is 3; special tokens alone take 3"));
-}
-
 TEST_F(ModelTest, RefusesAVocabularyLargerThanTheTokenTable) {
   spec_.vocab = 399;
   WriteWeights(CheckpointTensors(spec_), 1, folder_.path());

@@ -180,11 +180,21 @@ TEST_F(ArchitectureTest, AlbertSharesLayersInGroups) {
   EXPECT_EQ(config->distinct_layers(), 4);
   EXPECT_THAT(config->layer_weights, testing::ElementsAre(0, 1, 0, 1, 2, 3));
   EXPECT_EQ(config->embedding_size, 48) << "even between equal sizes";
-  config = Config("albert", {{"num_hidden_groups", nullptr},
-                             {"inner_group_num", nullptr},
-                             {"hidden_act", nullptr}});
+  config = Config(
+      "albert", {{"num_hidden_groups", nullptr}, {"inner_group_num", nullptr}});
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->distinct_layers(), 1);
+}
+
+TEST_F(ArchitectureTest, AlbertHasAnActivationByDefault) {
+  EXPECT_THAT(Config("albert", {{"hidden_act", nullptr}}),
+              IsError(kUnimplemented, "hidden_act null is not supported"));
+  std::ifstream file(folder_.Path("config.json"));
+  Json json = Json::parse(file);
+  json.erase("hidden_act");
+  folder_.Write("config.json", json.dump());
+  const auto config = LoadModelConfig(folder_.path(), 0);
+  ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
 }
 

@@ -126,6 +126,20 @@ TEST_F(HeadTest, RefusesByNameWhatItCannotCompute) {
   EXPECT_THAT(Config({"Dense"}), IsError(kUnimplemented, "'token_embeddings'"));
 }
 
+// sentence-transformers fails at them.
+TEST_F(HeadTest, RefusesANullActivationAndUnknownMembersOfALayerNorm) {
+  dense_["activation_function"] = nullptr;
+  EXPECT_THAT(Config({"Dense"}),
+              IsError(kUnimplemented,
+                      "2_Dense/config.json: activation_function null is not "
+                      "supported; supported: Tanh, Identity"));
+  folder_.Write("2_LayerNorm/config.json", R"({"dimension":4,"eps":1.0})");
+  EXPECT_THAT(Config({"LayerNorm"}),
+              IsError(kUnimplemented,
+                      "2_LayerNorm/config.json: eps 1.0 is not supported; "
+                      "supported: dimension"));
+}
+
 TEST_F(HeadTest, RefusesWidthsThatDoNotFit) {
   dense_["in_features"] = 5;
   EXPECT_THAT(Config({"Dense"}),

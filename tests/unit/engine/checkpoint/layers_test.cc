@@ -110,19 +110,62 @@ TEST_F(LayersTest, RefusesByNameWhatIsNotServed) {
   EXPECT_THAT(
       Read({{"rope_parameters", {{"full_attention", {{"type", "default"}}}}}}),
       IsOk());
+  // transformers fails at null, but reads the older name only without the
+  // other.
+  for (const char* key : {"rope_type", "type"}) {
+    const Json null = {{"sliding_attention", {{key, nullptr}}}};
+    EXPECT_THAT(
+        Read({{"rope_parameters", null}}),
+        IsError(kUnimplemented,
+                absl::StrCat("rope_parameters.sliding_attention: ", key,
+                             " null is not supported; supported: default")));
+  }
+  const Json both = {
+      {"full_attention", {{"rope_type", "default"}, {"type", nullptr}}}};
+  EXPECT_THAT(Read({{"rope_parameters", both}}), IsOk());
   const Json partial = {{"full_attention", {{"partial_rotary_factor", 0.5}}}};
   EXPECT_THAT(Read({{"rope_parameters", partial}}),
-              IsError(kUnimplemented, "partial_rotary_factor 0.5"));
+              IsError(kUnimplemented,
+                      "config.json, rope_parameters.full_attention: "
+                      "partial_rotary_factor 0.5 is not supported; supported: "
+                      "1.0"));
   EXPECT_THAT(Read({{"rope_parameters", {{"rope_theta", 1e6}}}}),
-              IsError(kUnimplemented, "rope_parameters"));
+              IsError(kUnimplemented,
+                      "config.json, rope_parameters: rope_theta 1000000.0 is "
+                      "not supported; supported: full_attention, "
+                      "sliding_attention"));
   EXPECT_THAT(Read({{"rope_scaling", {{"type", "linear"}}}}),
-              IsError(kUnimplemented, "rope_scaling"));
+              IsError(kUnimplemented,
+                      "config.json, rope_scaling: type 'linear' is not "
+                      "supported; supported: default"));
+  EXPECT_THAT(Read({{"rope_scaling", {{"rope_theta", 5.0}}}}),
+              IsError(kUnimplemented, "rope_scaling: rope_theta 5.0"));
+  EXPECT_THAT(Read({{"rope_scaling", 2}}),
+              IsError(kDataLoss, "rope_scaling is 2; expected an object"));
   const Json types = {"full_attention", "chunked_attention", "full_attention",
                       "full_attention", "full_attention"};
   EXPECT_THAT(Read({{"layer_types", types}}),
-              IsError(kUnimplemented, "layer_types"));
+              IsError(kUnimplemented,
+                      "config.json: layer_types[1] 'chunked_attention' is not "
+                      "supported; supported: full_attention, "
+                      "sliding_attention"));
   config_.hidden_size = 14;
   EXPECT_THAT(Read(Json::object()), IsError(kUnimplemented, "not of 7"));
+}
+
+TEST_F(LayersTest, ServesParametersOfRotationsThatChangeNothing) {
+  const Json nothing = {{"type", "default"}, {"partial_rotary_factor", 1}};
+  for (const Json& scaling :
+       {Json(), Json::object(), Json{{"rope_type", "default"}}, nothing}) {
+    EXPECT_THAT(Read({{"rope_scaling", scaling}}), IsOk()) << scaling;
+  }
+  for (const Json& share : {Json(1.0), Json(1), Json()}) {
+    const Json rope = {{"full_attention", {{"partial_rotary_factor", share}}}};
+    EXPECT_THAT(Read({{"rope_parameters", rope}}), IsOk()) << share;
+  }
+  EXPECT_THAT(Read({{"rope_parameters", Json::object()}}), IsOk());
+  EXPECT_THAT(config_.rotations,
+              ElementsAre(Rotation{160000, 6}, Rotation{10000, 6}));
 }
 
 TEST_F(LayersTest, NamesBadValues) {

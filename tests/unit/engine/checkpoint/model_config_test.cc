@@ -108,6 +108,12 @@ TEST_F(ModelConfigTest, ReadsActivationsAndRefusesOthersByName) {
   }
   config_["hidden_act"] = "silu";
   EXPECT_THAT(Load(), IsError(kUnimplemented, "hidden_act 'silu'"));
+  config_["hidden_act"] = nullptr;
+  EXPECT_THAT(Load(), IsError(kUnimplemented,
+                              "config.json: hidden_act null is not supported; "
+                              "supported: gelu, "));
+  config_.erase("hidden_act");
+  EXPECT_EQ(Load().value().hidden_act, Activation::kGeluErf);
 }
 
 TEST_F(ModelConfigTest, RefusesWhatIsNoPlainEncoder) {
@@ -165,6 +171,39 @@ TEST_F(ModelConfigTest, ATokenizerWithoutALimitSaysNothing) {
   }
   folder_.Write("tokenizer_config.json", R"({"model_max_length":0})");
   EXPECT_THAT(Load(), IsError(kDataLoss, "model_max_length is 0"));
+}
+
+// sentence_bert_config.json's own arguments of the tokenizer go first.
+TEST_F(ModelConfigTest, AnArgumentOfTheTokenizerReplacesBothOtherLengths) {
+  folder_.Write("tokenizer_config.json", R"({"model_max_length":128})");
+  for (const auto& [length, max_len] :
+       {std::pair<const char*, int>{"30", 30}, {"300", 300}, {"null", 512}}) {
+    folder_.Write("sentence_bert_config.json",
+                  std::string(R"({"max_seq_length":5,"tokenizer_args":)") +
+                      R"({"model_max_length":)" + length + "}}");
+    const auto config = Load();
+    ASSERT_THAT(config, IsOk());
+    EXPECT_EQ(config->max_len, max_len) << length;
+  }
+}
+
+TEST_F(ModelConfigTest, NamesTheSettingThatBecameMaxLen) {
+  modules_[0]["path"] = "0_Transformer";
+  const auto setting = [&](int32_t flag) {
+    folder_.Write("0_Transformer/config.json", config_.dump());
+    return Load(flag).value().max_len_setting;
+  };
+  EXPECT_EQ(setting(0), "max_position_embeddings in 0_Transformer/config.json");
+  EXPECT_EQ(setting(8), "");
+  folder_.Write("0_Transformer/tokenizer_config.json",
+                R"({"model_max_length":100})");
+  EXPECT_EQ(setting(0),
+            "model_max_length in 0_Transformer/tokenizer_config.json");
+  const std::string old = "0_Transformer/sentence_roberta_config.json";
+  folder_.Write(old, R"({"max_seq_length":50})");
+  EXPECT_EQ(setting(0), "max_seq_length in " + old);
+  folder_.Write(old, R"({"tokenizer_args":{"model_max_length":50}})");
+  EXPECT_EQ(setting(0), "model_max_length in " + old);
 }
 
 TEST_F(ModelConfigTest, ATokenizerLimitOverTheTableIsIgnoredAndNoted) {

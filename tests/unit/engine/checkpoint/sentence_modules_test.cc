@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "engine/io/json.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/engine/checkpoint/model_config_fixture.h"
 
@@ -71,6 +73,33 @@ TEST_F(SentenceModulesTest, RefusesUnknownPoolingModesByName) {
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'splade'"));
   pooling_ = {{"pooling_mode_new_thing", true}};
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'pooling_mode_new_thing'"));
+  pooling_["pooling_mode"] = "cls";
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "'pooling_mode_new_thing'"));
+}
+
+// sentence-transformers fails at each of them.
+TEST_F(SentenceModulesTest, GuessesNoPoolingMode) {
+  for (const Json& none : {Json(), Json::array()}) {
+    pooling_["pooling_mode"] = none;
+    EXPECT_THAT(
+        Load(),
+        IsError(kDataLoss, absl::StrCat("1_Pooling/config.json: "
+                                        "pooling_mode is ",
+                                        ShowJson(none), "; expected a name")));
+  }
+  pooling_ = Json::object();
+  EXPECT_THAT(Load(), IsError(kDataLoss, "pooling_mode is missing"));
+  // Of which the mode is the default one.
+  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
+    pooling_ = {{key, 384}};
+    EXPECT_EQ(Load().value().pooling, Pooling::kMean) << key;
+  }
+}
+
+TEST_F(SentenceModulesTest, RefusesUnknownMembersOfThePoolingByName) {
+  pooling_["foo"] = 1;
+  EXPECT_THAT(Load(), IsError(kUnimplemented,
+                              "1_Pooling/config.json: foo 1 is not supported"));
 }
 
 TEST_F(SentenceModulesTest, RefusesAPoolingOfAnotherWidth) {
@@ -97,6 +126,18 @@ TEST_F(SentenceModulesTest, RefusesOtherModulesByName) {
   EXPECT_THAT(Load(), IsError(kDataLoss, "not a list of modules"));
   modules_ = Json::array({1});
   EXPECT_THAT(Load(), IsError(kDataLoss, "type is missing"));
+}
+
+// Of which sentence-transformers would compute the last one only.
+TEST_F(SentenceModulesTest, RefusesTwoModulesOfOneName) {
+  modules_ = Modules({"Transformer", "Pooling", "Normalize", "Normalize"});
+  EXPECT_THAT(Load(), IsOk());
+  modules_[3]["name"] = "2";
+  EXPECT_THAT(Load(), IsError(kDataLoss,
+                              "modules.json, module 3: name is '2'; expected "
+                              "one that no other module has"));
+  modules_[3]["name"] = 3;
+  EXPECT_THAT(Load(), IsError(kDataLoss, "name is 3; expected a string"));
 }
 
 TEST_F(SentenceModulesTest, ReadsTheClassNamesOfNewerVersions) {
@@ -206,11 +247,41 @@ TEST_F(SentenceModulesTest, ReadsPromptsAndTheDefaultOne) {
 
 TEST_F(SentenceModulesTest, RefusesADefaultPromptThatIsNotThereAndALongOne) {
   folder_.Write("config_sentence_transformers.json",
-                R"({"prompts":{},"default_prompt_name":"query"})");
-  EXPECT_THAT(Load(), IsError(kDataLoss, "default_prompt_name is 'query'"));
+                R"({"prompts":{},"default_prompt_name":"passage"})");
+  EXPECT_THAT(Load(), IsError(kDataLoss, "default_prompt_name is 'passage'"));
   folder_.Write("config_sentence_transformers.json",
                 R"({"prompts":{"q":")" + std::string(16385, 'x') + "\"}}");
   EXPECT_THAT(Load(), IsError(kDataLoss, "expected at most 16384 bytes"));
+}
+
+TEST_F(SentenceModulesTest, ADefaultOfTheNamesThatEveryModelHasIsNone) {
+  for (const char* name : {"query", "document"}) {
+    folder_.Write("config_sentence_transformers.json",
+                  absl::StrCat(R"({"prompts":{"passage":"p: "},)",
+                               R"("default_prompt_name":")", name, "\"}"));
+    const auto config = Load();
+    ASSERT_THAT(config, IsOk()) << name;
+    EXPECT_EQ(config->default_prompt_name, "") << name;
+    EXPECT_EQ(config->prompts.size(), 1u) << name;
+  }
+}
+
+// By an empty name, requests choose the default.
+TEST_F(SentenceModulesTest, RefusesADefaultPromptWithoutAName) {
+  folder_.Write("config_sentence_transformers.json",
+                R"({"prompts":{"":"x"},"default_prompt_name":""})");
+  EXPECT_THAT(Load(), IsError(kUnimplemented,
+                              "config_sentence_transformers.json: "
+                              "default_prompt_name '' is not supported; name "
+                              "the prompt"));
+  for (const char* unused :
+       {R"({"prompts":{"":"x"}})", R"({"default_prompt_name":""})",
+        R"({"prompts":{"":"x"},"default_prompt_name":null})"}) {
+    folder_.Write("config_sentence_transformers.json", unused);
+    const auto config = Load();
+    ASSERT_THAT(config, IsOk()) << unused;
+    EXPECT_EQ(config->default_prompt_name, "") << unused;
+  }
 }
 
 TEST_F(SentenceModulesTest, RefusesPoolingThatLeavesOutAPrompt) {

@@ -1,8 +1,12 @@
 // sentence_bert_config.json: what is served, and what is refused by name.
 #include "engine/checkpoint/transformer_settings.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -80,16 +84,25 @@ TEST(TransformerSettingsTest, ServesWhatChangesNoVector) {
   }
 }
 
-// It replaces that of tokenizer_config.json.
+// It replaces that of tokenizer_config.json, and max_seq_length.
 TEST(TransformerSettingsTest, TakesTheLengthThatTheTokenizerIsGiven) {
-  auto settings = Read(R"({"max_seq_length": 512,
-      "tokenizer_args": {"model_max_length": 64}})");
+  const std::pair<const char*, std::optional<int64_t>> lengths[] = {
+      {"64", 64}, {"1e30", 0}, {"null", 0}};
+  for (const char* arguments : {"tokenizer_args", "processor_kwargs"}) {
+    for (const auto& [text, length] : lengths) {
+      const auto settings =
+          Read(absl::StrCat(R"({"max_seq_length": 32, ")", arguments,
+                            R"(": {"model_max_length": )", text, "}}"));
+      ASSERT_THAT(settings, IsOk());
+      EXPECT_EQ(settings->max_seq_length, 0) << text;
+      EXPECT_EQ(settings->model_max_length, length) << text;
+    }
+  }
+  const auto settings = Read(R"({"max_seq_length": 32, "tokenizer_args": {},
+                                 "model_args": {"model_max_length": null}})");
   ASSERT_THAT(settings, IsOk());
-  EXPECT_EQ(settings->max_seq_length, 512);
-  EXPECT_EQ(settings->model_max_length, 64);
-  settings = Read(R"({"processor_kwargs": {"model_max_length": 1e30}})");
-  ASSERT_THAT(settings, IsOk());
-  EXPECT_EQ(settings->model_max_length, 0);
+  EXPECT_EQ(settings->max_seq_length, 32);
+  EXPECT_EQ(settings->model_max_length, std::nullopt);
   EXPECT_THAT(Read(R"({"tokenizer_args": {"model_max_length": 0}})"),
               IsError(kDataLoss,
                       "sentence_bert_config.json, tokenizer_args: "

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import unicodedata
 
 import pytest
 import tokenizers
@@ -12,6 +13,8 @@ import tokenizer_reference as reference
 from tokenizer_reference import compare
 
 BASE = reference.model_folder()
+# Categories of spaces, controls and format characters.
+ENDS = ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def set_normalizer(**switches):
@@ -190,6 +193,32 @@ def test_vocabulary_without_tokenizer_json(lines, tmp_path):
     ours = reference.run_ours(tmp_path, items)
     theirs = reference.run_reference(reference.load_reference(BASE), items)
     assert not reference.differences(items, ours, theirs)
+
+
+def test_white_space_at_the_ends_of_vocabulary_lines(tmp_path):
+    ends = [
+        chr(c)
+        for c in range(0x110000)
+        if chr(c) != "\n" and unicodedata.category(chr(c)) in ENDS
+    ]
+    words = [f"x{i}" for i in range(len(ends))]
+    lines = ["[UNK]", "[CLS]", "[SEP]", "", " "]
+    lines += [word + end for word, end in zip(words, ends)]
+    lines += ["y \t\r", "", " z", ""]
+    file = tmp_path / "vocab.txt"
+    file.write_bytes("\n".join(lines).encode())
+    model = tokenizers.models.WordPiece.from_file(str(file), unk_token="[UNK]")
+    theirs = tokenizers.Tokenizer(model)
+    theirs.normalizer = tokenizers.normalizers.BertNormalizer()
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    theirs.post_processor = tokenizers.processors.BertProcessing(
+        ("[SEP]", 2), ("[CLS]", 1)
+    )
+    items = words + ["y z"]
+    ours = reference.run_ours(tmp_path, items)
+    assert not reference.differences(
+        items, ours, reference.run_reference(theirs, items)
+    )
 
 
 def test_invalid_utf8_is_refused_at_the_byte_that_python_names():

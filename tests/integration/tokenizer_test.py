@@ -144,6 +144,25 @@ def test_added_tokens_of_every_kind(tmp_path):
     compare(folder, adversary.mixes(20_000, 7, added=True), offsets=True)
 
 
+def test_added_tokens_with_two_entries(tmp_path):
+    """The last entry counts."""
+    flags = ["single_word", "lstrip", "rstrip", "normalized", "special"]
+    items = ["the zz b", "zzb", "a ZZ b", "a  zz  b zz", "[MASK]", "x [mask] [MASK]y"]
+    rng = random.Random(11)
+
+    def change(spec):
+        new = len(spec["model"]["vocab"])
+        for identity, content in [(103, "[MASK]"), (new, "zz")] * 2:
+            token = {flag: rng.random() < 0.5 for flag in flags}
+            token.update(id=identity, content=content)
+            spec["added_tokens"].append(token)
+
+    for round in range(20):
+        folder = reference.write_variant(BASE, tmp_path / str(round), change)
+        compare(folder, items)
+        compare(folder, items, offsets=True)
+
+
 def test_word_characters_next_to_a_single_word_token(tmp_path):
     def change(spec):
         for entry in spec["added_tokens"]:

@@ -28,6 +28,7 @@ absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
   VocabularyIndex index;
   if (limits.unique) ReserveAll(vocabulary.size(), &index);
   for (size_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary[id].empty() && limits.allow_empty) continue;
     const auto bytes = static_cast<int64_t>(vocabulary[id].size());
     if (bytes == 0 || bytes > limits.max_entry_bytes) {
       return absl::DataLossError(

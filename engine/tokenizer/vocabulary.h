@@ -18,11 +18,12 @@ namespace encoderd {
 struct VocabularyLimits {
   int64_t max_entries = 0;
   int64_t max_entry_bytes = 0;
-  bool unique = true;  // no entry may have two ids
+  bool unique = true;        // no entry may have two ids
+  bool allow_empty = false;  // entries without a byte, any number of them
 };
 
-// DATA_LOSS: no entry or too many, one that is empty, too long, not UTF-8 or,
-// with `unique`, there twice. `vocabulary` [id].
+// DATA_LOSS: no entry or too many, one that is too long, not UTF-8, empty
+// without `allow_empty` or, with `unique`, there twice. `vocabulary` [id].
 absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
                              const VocabularyLimits& limits);
 

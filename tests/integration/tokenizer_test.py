@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import unicodedata
 
 import pytest
 import tokenizers
@@ -12,6 +13,8 @@ import tokenizer_reference as reference
 from tokenizer_reference import compare
 
 BASE = reference.model_folder()
+# Categories of spaces, controls and format characters.
+ENDS = ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def set_normalizer(**switches):
@@ -141,6 +144,25 @@ def test_added_tokens_of_every_kind(tmp_path):
     compare(folder, adversary.mixes(20_000, 7, added=True), offsets=True)
 
 
+def test_added_tokens_with_two_entries(tmp_path):
+    """The last entry counts."""
+    flags = ["single_word", "lstrip", "rstrip", "normalized", "special"]
+    items = ["the zz b", "zzb", "a ZZ b", "a  zz  b zz", "[MASK]", "x [mask] [MASK]y"]
+    rng = random.Random(11)
+
+    def change(spec):
+        new = len(spec["model"]["vocab"])
+        for identity, content in [(103, "[MASK]"), (new, "zz")] * 2:
+            token = {flag: rng.random() < 0.5 for flag in flags}
+            token.update(id=identity, content=content)
+            spec["added_tokens"].append(token)
+
+    for round in range(20):
+        folder = reference.write_variant(BASE, tmp_path / str(round), change)
+        compare(folder, items)
+        compare(folder, items, offsets=True)
+
+
 def test_word_characters_next_to_a_single_word_token(tmp_path):
     def change(spec):
         for entry in spec["added_tokens"]:
@@ -190,6 +212,32 @@ def test_vocabulary_without_tokenizer_json(lines, tmp_path):
     ours = reference.run_ours(tmp_path, items)
     theirs = reference.run_reference(reference.load_reference(BASE), items)
     assert not reference.differences(items, ours, theirs)
+
+
+def test_white_space_at_the_ends_of_vocabulary_lines(tmp_path):
+    ends = [
+        chr(c)
+        for c in range(0x110000)
+        if chr(c) != "\n" and unicodedata.category(chr(c)) in ENDS
+    ]
+    words = [f"x{i}" for i in range(len(ends))]
+    lines = ["[UNK]", "[CLS]", "[SEP]", "", " "]
+    lines += [word + end for word, end in zip(words, ends)]
+    lines += ["y \t\r", "", " z", ""]
+    file = tmp_path / "vocab.txt"
+    file.write_bytes("\n".join(lines).encode())
+    model = tokenizers.models.WordPiece.from_file(str(file), unk_token="[UNK]")
+    theirs = tokenizers.Tokenizer(model)
+    theirs.normalizer = tokenizers.normalizers.BertNormalizer()
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    theirs.post_processor = tokenizers.processors.BertProcessing(
+        ("[SEP]", 2), ("[CLS]", 1)
+    )
+    items = words + ["y z"]
+    ours = reference.run_ours(tmp_path, items)
+    assert not reference.differences(
+        items, ours, reference.run_reference(theirs, items)
+    )
 
 
 def test_invalid_utf8_is_refused_at_the_byte_that_python_names():

@@ -32,6 +32,9 @@ constexpr absl::string_view kBert[] = {"",
 constexpr absl::string_view kRoberta[] = {
     "", "BartTokenizer", "LongformerTokenizer", "RobertaTokenizer"};
 constexpr absl::string_view kGpt2[] = {"GPT2Tokenizer"};
+// Those of them with which transformers 5 leaves the file's other parts alone.
+constexpr absl::string_view kPlain[] = {"", "ConvBertTokenizer",
+                                        "RetriBertTokenizer"};
 // The class of a model_type, where no file names a class.
 constexpr std::pair<absl::string_view, absl::string_view> kOfModelTypes[] = {
     {"albert", "AlbertTokenizer"},       {"bert", "BertTokenizer"},
@@ -143,6 +146,55 @@ absl::Status AddNormalizer(const JsonFields& fields, absl::string_view name,
   return absl::OkStatus();
 }
 
+// Parts that the class sets in transformers 5, where it takes little more than
+// the vocabulary from tokenizer.json; in version 4 the file applies.
+void WarnOfClass(absl::string_view name, TokenizerSpec* spec) {
+  const auto warn = [&](bool differs, absl::string_view part,
+                        absl::string_view fallback) {
+    if (!differs) return;
+    spec->remarks.warnings.push_back(absl::StrCat(
+        "tokenizer.json's ", part, " applies; transformers 5 would use ",
+        fallback, ", because its ", name, " ignores that of the file"));
+  };
+  if (absl::c_linear_search(kBert, name)) {
+    const auto* const model = std::get_if<WordPieceOptions>(&spec->model);
+    if (model == nullptr) return;
+    const WordPieceOptions usual;
+    warn(model->max_word_chars != usual.max_word_chars,
+         absl::StrCat("max_input_chars_per_word ", model->max_word_chars),
+         absl::StrCat(usual.max_word_chars));
+    warn(model->continuing_prefix != usual.continuing_prefix,
+         absl::StrCat("continuing_subword_prefix ",
+                      Quote(model->continuing_prefix)),
+         Quote(usual.continuing_prefix));
+    for (const NormalizerStep& step : spec->normalizer) {
+      const auto* const bert = std::get_if<BertNormalizerOptions>(&step);
+      warn(bert != nullptr && !bert->clean_text, "clean_text false", "true");
+    }
+    return;
+  }
+  const auto* const model = std::get_if<BytePairOptions>(&spec->model);
+  if (model == nullptr) return;
+  warn(model->ignore_merges, "ignore_merges true", "false");
+  warn(!spec->normalizer.empty(), "normalizer", "none");
+  warn(spec->pre_tokenizer.size() > 1, "pre_tokenizer", "ByteLevel alone");
+  for (const PreTokenizerStep& step : spec->pre_tokenizer) {
+    const auto* const split = std::get_if<ByteLevelSplit>(&step);
+    warn(split != nullptr && !split->use_regex, "use_regex false", "true");
+  }
+}
+
+// Whether transformers 5 takes the file as it is, whatever class is named.
+absl::StatusOr<bool> TakesAnyClass(const Folder& folder) {
+  constexpr char kModelFile[] = "config.json";
+  const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kModelFile);
+  if (!json.ok()) return json.status();
+  const absl::StatusOr<std::string> model_type =
+      JsonFields(*json, kModelFile).String("model_type", "");
+  if (!model_type.ok()) return model_type.status();
+  return *model_type == "modernbert";
+}
+
 // The class, without "Fast"; that of the model_type where no file names one.
 absl::string_view NameOf(const tokenizer_config::ClassName& read) {
   if (!read.name.empty()) return absl::StripSuffix(read.name, "Fast");
@@ -183,7 +235,15 @@ absl::Status OverrideByConfig(const Folder& folder, TokenizerSpec* spec) {
       status = OverrideByteLevel(fields, is_gpt2, split, spec);
     }
   }
-  return status.ok() ? AddConfigTokens(folder, fields, spec) : status;
+  if (!status.ok()) return status;
+  const bool sets_parts =
+      is_bert || is_gpt2 || absl::c_linear_search(kRoberta, name);
+  if (sets_parts && !absl::c_linear_search(kPlain, name)) {
+    const absl::StatusOr<bool> plain = TakesAnyClass(folder);
+    if (!plain.ok()) return plain.status();
+    if (!*plain) WarnOfClass(name, spec);
+  }
+  return AddConfigTokens(folder, fields, spec);
 }
 
 }  // namespace encoderd

@@ -253,7 +253,16 @@ absl::Status ReadPreTokenizerStep(const Json& json,
 
 absl::Status ReadNormalizer(const Json* json, TokenizerSpec* out) {
   if (json == nullptr) return absl::OkStatus();
-  return ReadNormalizerStep(*json, &out->normalizer);
+  const absl::Status status = ReadNormalizerStep(*json, &out->normalizer);
+  if (!status.ok()) return status;
+  const auto is_lowercase = [](const Json& step) {
+    return step.at("type") == "Lowercase";
+  };
+  out->lowercase_on_top =
+      is_lowercase(*json) ||
+      (json->at("type") == "Sequence" &&
+       absl::c_any_of(json->at("normalizers"), is_lowercase));
+  return absl::OkStatus();
 }
 
 absl::Status ReadPreTokenizer(const Json* json, TokenizerSpec* out) {

@@ -28,6 +28,7 @@ absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
   // follow in order.
   std::unordered_map<std::string, int64_t> further;
   auto next = static_cast<int64_t>(out->vocabulary.size());
+  std::unordered_map<std::string, size_t> places;  // in out->added_tokens
   for (size_t i = 0; i < json->size(); ++i) {
     const std::string where = absl::StrCat("added_tokens[", i, "]");
     const Json& entry = (*json)[i];
@@ -63,7 +64,11 @@ absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
     Take(fields.Bool("normalized"), &token.normalized, &status);
     Take(fields.Bool("special"), &token.special, &status);
     if (!status.ok()) return status;
-    out->added_tokens.push_back(std::move(token));
+    // Of entries with the same content the last one counts.
+    const auto [place, is_first] =
+        places.try_emplace(token.content, out->added_tokens.size());
+    if (is_first) out->added_tokens.emplace_back();
+    out->added_tokens[place->second] = std::move(token);
   }
   return absl::OkStatus();
 }

@@ -55,13 +55,12 @@ absl::StatusOr<TokenizerSpec> ReadSpec(const Folder& folder) {
   return NoTokenizer(folder);
 }
 
-// Has texts lowercased before all other steps. BERT's normalizer lowercases
-// after its others, which makes no difference: they do not look at case.
+// Has texts lowercased before all other steps, unless a Lowercase is where
+// sentence-transformers looks for one. BERT's normalizer lowercases after its
+// others, which makes no difference: they do not look at case.
 void Lowercase(TokenizerSpec* spec) {
+  if (spec->lowercase_on_top) return;
   std::vector<NormalizerStep>& steps = spec->normalizer;
-  for (const NormalizerStep& step : steps) {
-    if (std::holds_alternative<LowercaseStep>(step)) return;
-  }
   constexpr BertNormalizerOptions kNothing = {false, false, false, false};
   if (steps.empty() && std::holds_alternative<WordPieceOptions>(spec->model))
     steps.emplace_back(kNothing);

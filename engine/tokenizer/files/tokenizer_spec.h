@@ -31,6 +31,9 @@ struct TokenizerSpec {
   static constexpr int64_t kMaxFileBytes = 64 << 20;
 
   std::vector<NormalizerStep> normalizer;  // one after the other; none: empty
+  // The normalizer is Lowercase, or a sequence with a Lowercase that is not
+  // part of another sequence in it.
+  bool lowercase_on_top = false;
   std::vector<PreTokenizerStep> pre_tokenizer;  // likewise
   std::vector<std::string> vocabulary;          // [id], of the model
   ModelSpec model;

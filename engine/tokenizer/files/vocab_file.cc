@@ -1,5 +1,5 @@
-// Reads vocab.txt, one entry per line, id by line number, and the settings of
-// tokenizer_config.json.
+// Reads vocab.txt, one entry per line without the white space at its end, id by
+// line number, and the settings of tokenizer_config.json.
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,11 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "engine/base/utf8.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/config_tokens.h"
 #include "engine/tokenizer/files/tokenizer_config.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
+#include "engine/tokenizer/unicode/unicode_rules.h"
 
 namespace encoderd {
 namespace {
@@ -58,13 +60,25 @@ absl::Status CheckSupported(const Folder& folder, const JsonFields& config) {
   return absl::OkStatus();
 }
 
+absl::string_view WithoutSpaceAtEnd(absl::string_view line) {
+  if (utf8::FindInvalid(line).has_value()) return line;  // to be rejected
+  while (!line.empty()) {
+    const int64_t last =
+        utf8::Previous(line, static_cast<int64_t>(line.size()));
+    int length;
+    if (!unicode::IsSpace(utf8::DecodeAt(line, last, &length))) break;
+    line = line.substr(0, static_cast<size_t>(last));
+  }
+  return line;
+}
+
 absl::Status ReadLines(const Folder& folder, TokenizerSpec* out) {
   const absl::StatusOr<std::string> text =
       ReadWholeFile(folder, kVocabFile, TokenizerSpec::kMaxFileBytes);
   if (!text.ok()) return text.status();
   for (const absl::string_view line :
        absl::StrSplit(absl::StripSuffix(*text, "\n"), '\n')) {
-    out->vocabulary.emplace_back(absl::StripSuffix(line, "\r"));
+    out->vocabulary.emplace_back(WithoutSpaceAtEnd(line));
   }
   return absl::OkStatus();
 }

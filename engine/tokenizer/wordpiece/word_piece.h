@@ -33,8 +33,9 @@ class WordPiece {
   static constexpr int64_t kMaxEntryBytes = 1024;
   static constexpr int32_t kMaxWordChars = 1 << 20;
 
-  // `vocabulary` [id]. DATA_LOSS: empty, an empty or too long entry, an entry
-  // that occurs twice or is not UTF-8, no unk_token, failure table too large.
+  // `vocabulary` [id]; an empty entry matches no word. DATA_LOSS: no entry, one
+  // that is too long, occurs twice or is not UTF-8, no unk_token, failure table
+  // too large.
   static absl::StatusOr<WordPiece> Build(std::vector<std::string> vocabulary,
                                          WordPieceOptions options);
 
@@ -75,7 +76,8 @@ class WordPiece {
   std::vector<DoubleArray::State> states_;
   std::vector<Failure> failures_;  // [states]
   std::vector<int32_t> pool_;
-  std::vector<int32_t> sorted_;  // ids in the order of their entries' bytes
+  std::vector<int32_t> sorted_;  // ids in the order of their entries' bytes,
+                                 // without those of empty entries
   int32_t first_root_ = 0;
   int32_t next_root_ = 0;
   int32_t unk_id_ = 0;

@@ -37,12 +37,17 @@ class WordPieceBuilder {
 
 absl::Status WordPieceBuilder::Sort() {
   const auto& vocabulary = out_.vocabulary_;
-  absl::Status status = CheckVocabulary(
-      vocabulary, {WordPiece::kMaxEntries, WordPiece::kMaxEntryBytes});
+  absl::Status status =
+      CheckVocabulary(vocabulary, {.max_entries = WordPiece::kMaxEntries,
+                                   .max_entry_bytes = WordPiece::kMaxEntryBytes,
+                                   .allow_empty = true});
   if (!status.ok()) return status;
   auto& sorted = out_.sorted_;
   sorted.resize(vocabulary.size());
   std::iota(sorted.begin(), sorted.end(), 0);
+  const auto is_empty = [&](int32_t id) { return vocabulary[id].empty(); };
+  sorted.erase(std::remove_if(sorted.begin(), sorted.end(), is_empty),
+               sorted.end());
   std::sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) {
     return vocabulary[a] < vocabulary[b];
   });

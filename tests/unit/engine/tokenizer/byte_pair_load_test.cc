@@ -147,12 +147,34 @@ TEST(BytePairLoadTest, RefusesByNameWhatWouldChangeIds) {
   EXPECT_THAT(LoadJson(json), IsError(kUnsupported, "BPE without"));
 }
 
-TEST(BytePairLoadTest, RefusesAnAddedTokenThatIsGivenTwice) {
+// As in `tokenizers`.
+TEST(BytePairLoadTest, OfAnAddedTokenThatIsGivenTwiceTheLastEntryCounts) {
   Json json = GoodJson();
-  const Json token = json["added_tokens"][0];
-  json["added_tokens"].push_back(token);
-  EXPECT_THAT(LoadJson(json),
-              IsError(kLoss, "added tokens 0 and 0 both match \"<s>\""));
+  const auto ids = [&] {
+    const auto tokenizer = LoadJson(json);
+    EXPECT_THAT(tokenizer, IsOk());
+    return Ids(**tokenizer, "a<s>a");
+  };
+  const Json first = json["added_tokens"][0];
+  json["added_tokens"].push_back(first);
+  EXPECT_THAT(ids(), ElementsAre(0, 2, 0, 2, 1));
+  Json other = first;
+  other["single_word"] = true;
+  other["normalized"] = false;
+  json["added_tokens"].push_back(other);
+  EXPECT_THAT(ids(), ElementsAre(0, 2, 2, 1));
+  json["added_tokens"].push_back(first);
+  EXPECT_THAT(ids(), ElementsAre(0, 2, 0, 2, 1));
+
+  for (const int id : {6, 7, 6}) {
+    other["id"] = id;
+    other["content"] = id == 6 ? "<6>" : "<7>";
+    json["added_tokens"].push_back(other);
+  }
+  const auto tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ((*tokenizer)->vocab_size(), 8);
+  EXPECT_EQ((*tokenizer)->Token(7), "<7>");
 }
 
 TEST(BytePairLoadTest, ReadsPostProcessorsInSequence) {

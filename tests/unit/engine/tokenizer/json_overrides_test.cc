@@ -193,6 +193,40 @@ TEST_F(BertOverridesTest, KeepsTheFileWhereTheConfigIsSilentAndWarns) {
               ElementsAre(HasSubstr("strip_accents false applies")));
 }
 
+// Of transformers 5, whose classes ignore these parts of the file.
+TEST_F(BertOverridesTest, WarnsOfWhatTheClassSets) {
+  Load(R"({"clean_text": false})", "{}");
+  std::ifstream file(folder_.Path("tokenizer.json"));
+  Json json = Json::parse(file);
+  json["model"]["max_input_chars_per_word"] = 5;
+  json["model"]["continuing_subword_prefix"] = "";
+  folder_.Write("tokenizer.json", json.dump());
+  const auto warnings = [&](const char* config, const char* model) {
+    folder_.Write(kConfig, config);
+    folder_.Write("config.json", model);
+    const auto tokenizer = Tokenizer::Load(folder_.path());
+    EXPECT_THAT(tokenizer, IsOk());
+    return (*tokenizer)->remarks().warnings;
+  };
+  constexpr char kBert[] = R"({"tokenizer_class": "BertTokenizerFast"})";
+  EXPECT_THAT(
+      warnings(kBert, R"({"model_type": "bert"})"),
+      ElementsAre("tokenizer.json's max_input_chars_per_word 5 applies; "
+                  "transformers 5 would use 100, because its BertTokenizer "
+                  "ignores that of the file",
+                  HasSubstr("continuing_subword_prefix '' applies; "
+                            "transformers 5 would use '##'"),
+                  HasSubstr("clean_text false applies")));
+  EXPECT_THAT(warnings("{}", R"({"model_type": "distilbert"})"),
+              testing::SizeIs(3));
+  EXPECT_THAT(warnings("{}", "{}"), IsEmpty());
+  EXPECT_THAT(warnings(kBert, R"({"model_type": "modernbert"})"), IsEmpty());
+  for (const char* name : {"PreTrainedTokenizerFast", "ConvBertTokenizer"}) {
+    const Json config = {{"tokenizer_class", name}};
+    EXPECT_THAT(warnings(config.dump().c_str(), "{}"), IsEmpty());
+  }
+}
+
 TEST_F(BertOverridesTest, NotesTheSideThatIsCut) {
   EXPECT_THAT(Load("{}", R"({"truncation_side": "left"})")->remarks().notes,
               ElementsAre(HasSubstr("TRUNCATE_START")));
@@ -268,6 +302,35 @@ TEST(ByteLevelOverridesTest, TakesThePrefixSpaceOfRobertaAndGpt2) {
   EXPECT_THAT(Ids(*silent, "a a"), ElementsAre(1, 1));
   EXPECT_THAT(silent->remarks().warnings,
               ElementsAre(HasSubstr("add_prefix_space true applies")));
+}
+
+TEST(ByteLevelOverridesTest, WarnsOfWhatTheClassSets) {
+  const TempFolder folder;
+  folder.Write("tokenizer.json", R"({"added_tokens": [],
+      "normalizer": {"type": "Lowercase"}, "post_processor": null,
+      "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "WhitespaceSplit"},
+        {"type": "ByteLevel", "trim_offsets": true, "use_regex": false,
+         "add_prefix_space": false}]},
+      "model": {"type": "BPE", "unk_token": null, "ignore_merges": true,
+        "vocab": {"a": 0}, "merges": []}})");
+  for (const char* name : {"RobertaTokenizer", "GPT2Tokenizer"}) {
+    const Json config = {{"tokenizer_class", name}};
+    folder.Write(kConfig, config.dump());
+    const auto tokenizer = Tokenizer::Load(folder.path());
+    ASSERT_THAT(tokenizer, IsOk());
+    EXPECT_THAT((*tokenizer)->remarks().warnings,
+                ElementsAre(HasSubstr("ignore_merges true applies"),
+                            HasSubstr("normalizer applies; transformers 5 "
+                                      "would use none, because its "),
+                            HasSubstr("pre_tokenizer applies; transformers 5 "
+                                      "would use ByteLevel alone"),
+                            HasSubstr("use_regex false applies")));
+  }
+  folder.Write(kConfig, R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
+  const auto tokenizer = Tokenizer::Load(folder.path());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT((*tokenizer)->remarks().warnings, IsEmpty());
 }
 
 // Without tokenizer.json, config.json may name the class, too.

@@ -46,6 +46,30 @@ TEST(UnigramLoadTest, LowercasesTextsIfToldTo) {
   }
 }
 
+// As sentence-transformers, which looks for a Lowercase no deeper than among
+// the steps of the outermost sequence.
+TEST(UnigramLoadTest, LowercasesFirstWhereALowercaseIsInAnInnerSequence) {
+  const auto sequence = [](Json steps) {
+    return Json{{"type", "Sequence"}, {"normalizers", std::move(steps)}};
+  };
+  const Json lower = {{"type", "Lowercase"}};
+  const Json replace = {
+      {"type", "Replace"}, {"pattern", {{"String", "A"}}}, {"content", "bb"}};
+  TempFolder folder;
+  const auto ids = [&](const Json& normalizer) {
+    Json json = GoodJson();
+    json["normalizer"] = normalizer;
+    folder.Write("tokenizer.json", json.dump());
+    const auto tokenizer = Tokenizer::Load(folder.path(), {.lowercase = true});
+    EXPECT_THAT(tokenizer, IsOk());
+    return Ids(**tokenizer, "AB");
+  };
+  EXPECT_THAT(ids(sequence({replace, lower})), ElementsAre(3, 2, 2, 2));
+  EXPECT_THAT(ids(sequence({replace, sequence({lower})})), ElementsAre(1, 2));
+  EXPECT_THAT(ids(sequence({sequence({replace, lower})})), ElementsAre(1, 2));
+  EXPECT_THAT(ids(lower), ElementsAre(1, 2));
+}
+
 // tokenizers 0.23 trims by the token's entry, here "<0xE3>", not by its text.
 TEST(UnigramLoadTest, BytesOfASpaceKeepTheirPlace) {
   Json json = GoodJson();

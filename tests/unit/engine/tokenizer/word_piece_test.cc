@@ -96,6 +96,19 @@ TEST(WordPieceTest, AgreesWithTheDefinitionOnRandomVocabularies) {
   }
 }
 
+TEST(WordPieceTest, EmptyEntriesHaveIdsAndMatchNothing) {
+  for (const std::string prefix : {"##", ""}) {
+    WordPieceOptions options;
+    options.continuing_prefix = prefix;
+    const WordPiece made =
+        Make({"", "[UNK]", "un", "", prefix + "a"}, std::move(options));
+    EXPECT_THAT(Match(made, "una"), ElementsAre(2, 4));
+    EXPECT_THAT(Match(made, "unx"), IsEmpty());
+    EXPECT_EQ(made.unk_id(), 1);
+    EXPECT_EQ(made.Find("un"), 2);
+  }
+}
+
 TEST(WordPieceTest, KnowsTheBytesThatATokenStandsFor) {
   const WordPiece made = Make({"[UNK]", "un", "##aff"});
   EXPECT_EQ(made.TokenBytes(1, true), 2);
@@ -111,7 +124,6 @@ TEST(WordPieceTest, RefusesBadVocabularies) {
   EXPECT_THAT(build({}), IsError(kLoss, "empty"));
   EXPECT_THAT(build({"[UNK]", "a", "b", "a"}), IsError(kLoss, "two ids"));
   EXPECT_THAT(build({"a"}), IsError(kLoss, "lacks the unknown token"));
-  EXPECT_THAT(build({"[UNK]", ""}), IsError(kLoss, "entry 1 has 0 bytes"));
   EXPECT_THAT(build({"[UNK]", "\xFF"}), IsError(kLoss, "not UTF-8"));
   EXPECT_THAT(build({"[UNK]", std::string(1025, 'x')}),
               IsError(kLoss, "1025 bytes"));

@@ -26,7 +26,8 @@ namespace encoderd {
 namespace {
 
 // An id that the tokenizer can make must have its row.
-absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
+absl::Status CheckVocabulary(const Tokenizer& tokenizer,
+                             const ModelConfig& config, ModelInfo* info) {
   const int32_t words = tokenizer.vocab_size();
   const int32_t rows = info->limits.token_rows;
   if (words > rows) {
@@ -43,7 +44,7 @@ absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
   const int32_t single = tokenizer.num_special_tokens(/*pair=*/false);
   const int32_t special = std::max(pair, single);
   if (info->limits.max_len > special) return absl::OkStatus();
-  const std::string& setting = info->config.max_len_setting;
+  const std::string& setting = config.max_len_setting;
   return absl::InvalidArgumentError(absl::StrCat(
       "max_len is ", info->limits.max_len, setting.empty() ? "" : ", by ",
       setting, "; special tokens alone take ", special,
@@ -136,7 +137,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
                                .token_rows = config->vocab_size,
                                .refuse_segments = config->segments_of_tokens});
   if (!tokenizer.ok()) return tokenizer.status();
-  absl::Status status = CheckVocabulary(**tokenizer, &info);
+  absl::Status status = CheckVocabulary(**tokenizer, *config, &info);
   if (!status.ok()) return status;
   info.tokenizer = (*tokenizer)->algorithm();
   const TokenizerRemarks& remarks = (*tokenizer)->remarks();

@@ -75,8 +75,9 @@ class PipelineTest : public testing::TestWithParam<int> {
     WriteCheckpoint(spec, folder_.path());
     std::ifstream file(folder_.Path("modules.json"));
     json modules = json::parse(file);
-    for (const json& module : pipeline_["modules"]) {
+    for (json module : pipeline_["modules"]) {
       const std::string type = module["type"];
+      module.erase("type");  // no setting of the module
       const std::string path = absl::StrCat(modules.size(), "_", type);
       const auto tensors =
           Tensors(absl::StrCat(name(), ".", modules.size(), "."));

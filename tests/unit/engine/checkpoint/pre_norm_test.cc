@@ -32,9 +32,7 @@ TEST_F(PreNormTest, Gpt2HasNormsFirstACausalMaskAndFourTimesTheWidth) {
   EXPECT_FALSE(config->gated);
   const LayerSpec causal = {.reach = {-1, 0}};
   EXPECT_THAT(config->layers, testing::ElementsAre(causal, causal, causal));
-  config = Config("gpt2", {{"n_inner", 48},
-                           {"layer_norm_epsilon", nullptr},
-                           {"activation_function", nullptr}});
+  config = Config("gpt2", {{"n_inner", 48}, {"layer_norm_epsilon", nullptr}});
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->intermediate_size, 48);
   EXPECT_EQ(config->layer_norm_eps, 1e-5f);

@@ -28,8 +28,10 @@ namespace {
 // An id that the tokenizer can make must have its row.
 absl::Status CheckVocabulary(const Tokenizer& tokenizer,
                              const ModelConfig& config, ModelInfo* info) {
-  const int32_t words = tokenizer.vocab_size();
   const int32_t rows = info->limits.token_rows;
+  int32_t words = tokenizer.vocab_size();
+  // An empty line at the end of vocab.txt: no text has its id.
+  while (words > rows && tokenizer.Token(words - 1).empty()) --words;
   if (words > rows) {
     return absl::DataLossError(absl::StrCat("the tokenizer has ids for ", words,
                                             " tokens; the token table has ",

@@ -286,8 +286,11 @@ absl::Status CheckVariables(const Parts& parts, int files_left,
                             Arguments* expanded) {
   for (const absl::string_view name :
        absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
-    if (IsAbseils(name) ||
-        (!NeedsValue(name) && absl::FindCommandLineFlag(name) == nullptr)) {
+    if (IsAbseils(name)) {
+      return Bad(absl::StrCat("--", parts.name, "=", name,
+                              ": expected the server's flags; ", kSeeHelp));
+    }
+    if (!NeedsValue(name) && absl::FindCommandLineFlag(name) == nullptr) {
       return Unknown(name);
     }
     const std::string variable = absl::StrCat("FLAGS_", name);
@@ -372,12 +375,15 @@ bool IsServerFlagFile(absl::string_view file) {
   return absl::EndsWith(file, "server/flags.cc");
 }
 
-bool AsksForHelp(const std::vector<std::string>& arguments) {
-  return std::any_of(arguments.begin(), arguments.end(),
-                     [](const std::string& argument) {
-                       return argument.size() > 1 && argument[0] == '-' &&
-                              IsHelpFlag(Split(argument).name);
-                     });
+std::vector<std::string> HelpFlags(const std::vector<std::string>& arguments) {
+  std::vector<std::string> flags;
+  for (const std::string& argument : arguments) {
+    if (argument.size() > 1 && argument[0] == '-' &&
+        IsHelpFlag(Split(argument).name)) {
+      flags.push_back(argument);
+    }
+  }
+  return flags;
 }
 
 }  // namespace encoderd

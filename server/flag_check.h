@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<std::string>> CheckArguments(
 // Whether a flag defined in `file` is the server's, not one of Abseil's.
 bool IsServerFlagFile(absl::string_view file);
 
-// Whether the arguments ask for help: --help, -h and their kind.
-bool AsksForHelp(const std::vector<std::string>& arguments);
+// The arguments that ask for help: --help, -h and their kind. Empty: none.
+std::vector<std::string> HelpFlags(const std::vector<std::string>& arguments);
 
 }  // namespace encoderd
 

@@ -253,8 +253,9 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   };
   absl::SetFlagsUsageConfig(usage);
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (AsksForHelp(arguments)) {
+  if (auto help = HelpFlags(arguments); !help.empty()) {
     ExitWithZeroAfterHelp();
+    arguments = std::move(help);
   } else {
     auto expanded = CheckArguments(arguments);
     if (!expanded.ok()) return expanded.status();

@@ -146,9 +146,7 @@ class Work {
         return Waited(now);
       }
       for (const auto& pending : window_) pending->sent = false;
-      // gRPC reopens a stream that a leaving server did not read. While nobody
-      // listens, such a stream may never end unless it waits for a server.
-      stream_ = std::make_unique<BulkStream>(stub_, /*wait_for_ready=*/true);
+      stream_ = std::make_unique<BulkStream>(stub_);
     }
     Pending* next = NextToSend(now);
     if (next != nullptr && stream_->Writable()) {

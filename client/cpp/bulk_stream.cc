@@ -4,9 +4,10 @@
 
 namespace encoderd::client {
 
-BulkStream::BulkStream(v1::Encoder::Stub* stub, bool wait_for_ready) {
-  // If not, the service config decides.
-  if (wait_for_ready) context_.set_wait_for_ready(true);
+BulkStream::BulkStream(v1::Encoder::Stub* stub) {
+  // gRPC reopens a stream that a leaving server did not read. While nobody
+  // listens, such a stream may never end unless it waits for a server.
+  context_.set_wait_for_ready(true);
   stub->async()->EmbedStream(&context_, this);
   AddHold();  // writes begin outside of reactions
   StartRead(&response_);

@@ -22,9 +22,8 @@ namespace encoderd::client {
 class BulkStream
     : public grpc::ClientBidiReactor<v1::EmbedRequest, v1::EmbedResponse> {
  public:
-  // wait_for_ready: while no server listens, waits for one instead of ending
-  // with the reason.
-  explicit BulkStream(v1::Encoder::Stub* stub, bool wait_for_ready = false);
+  // While no server listens, waits for one instead of ending with the reason.
+  explicit BulkStream(v1::Encoder::Stub* stub);
   // Cancels what is still in flight and waits for its end.
   ~BulkStream() override;
 

@@ -24,9 +24,10 @@ struct InputSource {
   // EmbedBulk, this costs only its answer, otherwise it ends the list.
   std::function<absl::StatusOr<bool>(v1::Input* input, absl::Status* refused)>
       next;
-  // Called before `next`: whether it would return without waiting. While it
-  // would not, the inputs read so far are sent, and answers are returned as
-  // they arrive. Null: always.
+  // Whether `next` would return without waiting. While it would not, the inputs
+  // read so far are sent, and answers are returned as they arrive. Not called
+  // before every `next`: the first input of a request is waited for. Null: it
+  // always would.
   std::function<bool()> ready = nullptr;
 };
 

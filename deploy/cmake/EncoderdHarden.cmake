@@ -19,12 +19,16 @@ foreach(option IN ITEMS -fstack-clash-protection -fcf-protection)
   endif()
 endforeach()
 
-# It needs optimization; Ubuntu's compiler and flags of distributions define it, perhaps another level. A compiler that does not
-# know level 3, which also checks sizes that are known at run time only, takes it for 2.
+# It needs optimization; Ubuntu's compiler and flags of distributions define it, perhaps another level. Level 3 also checks sizes that
+# are known at run time only; older compilers warn of it in every file.
 include(CheckCXXSymbolExists)
 set(CMAKE_REQUIRED_FLAGS -O2)
 check_cxx_symbol_exists(_FORTIFY_SOURCE features.h ENCODERD_FORTIFIED)
 unset(CMAKE_REQUIRED_FLAGS)
 if(NOT ENCODERD_FORTIFIED)
-  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-D_FORTIFY_SOURCE=3>)
+  set(level 3)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+    set(level 2)
+  endif()
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-D_FORTIFY_SOURCE=${level}>)
 endif()

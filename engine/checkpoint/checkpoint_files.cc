@@ -128,7 +128,7 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
     }
     tensors_[member.key()] = {shard, entry};
   }
-  const absl::Status status = CheckNoneTwice(index);
+  const absl::Status status = AddUnnamed(index);
   if (!status.ok()) return status;
   std::sort(files_.begin(), files_.end(), [](const auto& a, const auto& b) {
     return a->file().name() < b->file().name();
@@ -136,15 +136,17 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
   return absl::OkStatus();
 }
 
-// transformers takes a tensor from the last file that has it.
-absl::Status CheckpointFiles::CheckNoneTwice(absl::string_view index) const {
+// transformers reads the files whole, and takes a tensor from the last one that
+// has it.
+absl::Status CheckpointFiles::AddUnnamed(absl::string_view index) {
   for (const auto& file : files_) {
     for (const TensorEntry& entry : file->tensors()) {
-      const auto named = tensors_.find(entry.name);
-      if (named == tensors_.end() || named->second.file == file.get()) continue;
+      const auto [known, is_new] =
+          tensors_.try_emplace(entry.name, Tensor{file.get(), &entry});
+      if (is_new || known->second.file == file.get()) continue;
       return absl::DataLossError(
           absl::StrCat(index, ": the tensor ", Quote(entry.name), " is in ",
-                       Quote(named->second.file->file().name()), " and in ",
+                       Quote(known->second.file->file().name()), " and in ",
                        Quote(file->file().name()), "; expected one file"));
     }
   }

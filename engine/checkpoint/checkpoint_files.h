@@ -41,8 +41,9 @@ class CheckpointFiles {
  private:
   absl::Status OpenSharded(const std::string& folder,
                            const std::string& subfolder);
-  // That no other file has a tensor which the index names.
-  absl::Status CheckNoneTwice(absl::string_view index) const;
+  // Adds the tensors of the files that the index does not name. DATA_LOSS for
+  // one that two files have.
+  absl::Status AddUnnamed(absl::string_view index);
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
   std::map<std::string, Tensor> tensors_;

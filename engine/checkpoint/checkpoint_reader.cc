@@ -42,9 +42,8 @@ absl::StatusOr<std::string> FindPrefix(const CheckpointFiles& files,
   return found[0];
 }
 
-// The name, with the one of today for what LayerNorms had in TensorFlow's
-// checkpoints.
-std::string NameOfToday(absl::string_view name) {
+// The name with .weight and .bias for TensorFlow's .gamma and .beta.
+std::string CurrentName(absl::string_view name) {
   if (absl::ConsumeSuffix(&name, ".gamma"))
     return absl::StrCat(name, ".weight");
   if (absl::ConsumeSuffix(&name, ".beta")) return absl::StrCat(name, ".bias");
@@ -179,10 +178,11 @@ bool CheckpointReader::InStack(absl::string_view name) const {
 // Tensors that were not asked for.
 absl::Status CheckpointReader::CheckRest() {
   const std::set<std::string> buffers = IgnoredNames(config_);
-  // transformers lets a name with the model's prefix replace the bare one.
+  // In transformers a name with the prefix of the model's class replaces the
+  // bare one; others are taken for a second encoder, too.
   std::set<std::string, std::less<>> bare;
   if (prefix_.empty()) {
-    for (const std::string& name : used_) bare.insert(NameOfToday(name));
+    for (const std::string& name : used_) bare.insert(CurrentName(name));
   }
   std::vector<std::string> ignored;
   for (const auto& [name, tensor] : files_.tensors()) {
@@ -199,8 +199,8 @@ absl::Status CheckpointReader::CheckRest() {
             " segments and ", config_.position_scheme->name(), " positions"));
       }
     }
-    const std::string today = NameOfToday(name);
-    const absl::string_view same = WithoutPrefix(today, bare);
+    const std::string current = CurrentName(name);
+    const absl::string_view same = WithoutPrefix(current, bare);
     if (!same.empty()) {
       return absl::UnimplementedError(absl::StrCat(
           "checkpoint: the tensors ", Quote(name), " and ", Quote(same),

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<bool>> WindowLayers(const Settings& settings,
 
 // That these parameters of a rotation change nothing but its theta.
 absl::Status CheckUnscaled(const JsonFields& rope) {
-  for (const char* key : {kType, "type"}) {  // of today, and of old
+  for (const char* key : {kType, "type"}) {  // the current key, an older one
     const bool is_used =
         absl::string_view(key) == kType || !rope.object().contains(kType);
     if (is_used && rope.IsNull(key))

@@ -223,7 +223,7 @@ def test_white_space_at_the_ends_of_vocabulary_lines(tmp_path):
     words = [f"x{i}" for i in range(len(ends))]
     lines = ["[UNK]", "[CLS]", "[SEP]", "", " "]
     lines += [word + end for word, end in zip(words, ends)]
-    lines += ["y \t\r", "", " z", ""]
+    lines += ["y \t\r", "", " z", "", "x1", "##1", "y", "##1 ", "[CLS]"]
     file = tmp_path / "vocab.txt"
     file.write_bytes("\n".join(lines).encode())
     model = tokenizers.models.WordPiece.from_file(str(file), unk_token="[UNK]")
@@ -231,9 +231,9 @@ def test_white_space_at_the_ends_of_vocabulary_lines(tmp_path):
     theirs.normalizer = tokenizers.normalizers.BertNormalizer()
     theirs.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     theirs.post_processor = tokenizers.processors.BertProcessing(
-        ("[SEP]", 2), ("[CLS]", 1)
+        ("[SEP]", 2), ("[CLS]", len(lines) - 1)
     )
-    items = words + ["y z"]
+    items = words + ["y z", "y1 x11"]
     ours = reference.run_ours(tmp_path, items)
     assert not reference.differences(
         items, ours, reference.run_reference(theirs, items)

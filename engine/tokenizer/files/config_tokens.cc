@@ -157,6 +157,13 @@ absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
   const AddedToken* by_key = nullptr;  // and without an entry
   for (AddedToken& token : added) {
     const auto entry = vocabulary.find(token.content);
+    if (entry == vocabulary.end() && spec->repeats_entries) {
+      return absl::UnimplementedError(absl::StrCat(
+          fields.name(), ": the vocabulary lacks the token ",
+          Quote(token.content),
+          ", whose id would depend on repeated lines of vocab.txt, which is "
+          "not supported; save the tokenizer again"));
+    }
     if (entry == vocabulary.end() && token.id == kInOrderOfKeys) {
       if (by_key != nullptr) {
         return absl::UnimplementedError(absl::StrCat(

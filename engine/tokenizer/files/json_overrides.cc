@@ -184,17 +184,6 @@ void WarnOfClass(absl::string_view name, TokenizerSpec* spec) {
   }
 }
 
-// Whether transformers 5 takes the file as it is, whatever class is named.
-absl::StatusOr<bool> TakesAnyClass(const Folder& folder) {
-  constexpr char kModelFile[] = "config.json";
-  const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kModelFile);
-  if (!json.ok()) return json.status();
-  const absl::StatusOr<std::string> model_type =
-      JsonFields(*json, kModelFile).String("model_type", "");
-  if (!model_type.ok()) return model_type.status();
-  return *model_type == "modernbert";
-}
-
 // The class, without "Fast"; that of the model_type where no file names one.
 absl::string_view NameOf(const tokenizer_config::ClassName& read) {
   if (!read.name.empty()) return absl::StripSuffix(read.name, "Fast");
@@ -238,10 +227,10 @@ absl::Status OverrideByConfig(const Folder& folder, TokenizerSpec* spec) {
   if (!status.ok()) return status;
   const bool sets_parts =
       is_bert || is_gpt2 || absl::c_linear_search(kRoberta, name);
-  if (sets_parts && !absl::c_linear_search(kPlain, name)) {
-    const absl::StatusOr<bool> plain = TakesAnyClass(folder);
-    if (!plain.ok()) return plain.status();
-    if (!*plain) WarnOfClass(name, spec);
+  // Of ModernBERT's, transformers 5 takes the file as it is.
+  if (sets_parts && !absl::c_linear_search(kPlain, name) &&
+      read->model_type != "modernbert") {
+    WarnOfClass(name, spec);
   }
   return AddConfigTokens(folder, fields, spec);
 }

@@ -21,14 +21,14 @@ absl::StatusOr<ClassName> ReadClass(const Folder& folder,
   ClassName out;
   absl::Status status;
   Take(config.String(kKey, ""), &out.name, &status);
-  if (!status.ok()) return status;
-  if (!out.name.empty()) return out;
   const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kModelFile);
   if (!json.ok()) return json.status();
   const JsonFields model(*json, kModelFile);
-  out.file = kModelFile;
-  Take(model.String(kKey, ""), &out.name, &status);
   Take(model.String("model_type", ""), &out.model_type, &status);
+  if (out.name.empty()) {
+    out.file = kModelFile;
+    Take(model.String(kKey, ""), &out.name, &status);
+  }
   if (!status.ok()) return status;
   return out;
 }

@@ -27,7 +27,7 @@ absl::StatusOr<Json> Read(const Folder& folder);
 struct ClassName {
   std::string file = kFile;
   std::string name;
-  std::string model_type;  // of config.json, where that file was asked
+  std::string model_type;  // of config.json
 };
 absl::StatusOr<ClassName> ReadClass(const Folder& folder,
                                     const JsonFields& config);

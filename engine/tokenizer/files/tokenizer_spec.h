@@ -35,7 +35,9 @@ struct TokenizerSpec {
   // part of another sequence in it.
   bool lowercase_on_top = false;
   std::vector<PreTokenizerStep> pre_tokenizer;  // likewise
-  std::vector<std::string> vocabulary;          // [id], of the model
+  // [id], of the model. Empty, of vocab.txt: no text has this id.
+  std::vector<std::string> vocabulary;
+  bool repeats_entries = false;  // vocab.txt does: new ids would be others
   ModelSpec model;
   PostProcessor post_processor;
   // Ids are those of `vocabulary`, or follow its last one without a gap.

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "engine/base/utf8.h"
 #include "engine/io/file.h"
@@ -14,6 +16,7 @@
 #include "engine/tokenizer/files/tokenizer_config.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/unicode/unicode_rules.h"
+#include "engine/tokenizer/vocabulary.h"
 
 namespace encoderd {
 namespace {
@@ -80,6 +83,14 @@ absl::Status ReadLines(const Folder& folder, TokenizerSpec* out) {
        absl::StrSplit(absl::StripSuffix(*text, "\n"), '\n')) {
     out->vocabulary.emplace_back(WithoutSpaceAtEnd(line));
   }
+  // Of lines with the same entry the last one counts, as in `tokenizers`.
+  absl::flat_hash_set<absl::string_view> known;
+  ReserveAll(out->vocabulary.size(), &known);
+  std::vector<size_t> replaced;
+  for (size_t id = out->vocabulary.size(); id-- > 0;)
+    if (!known.insert(out->vocabulary[id]).second) replaced.push_back(id);
+  for (const size_t id : replaced) out->vocabulary[id].clear();
+  out->repeats_entries = !replaced.empty();
   return absl::OkStatus();
 }
 

@@ -83,24 +83,25 @@ TEST(BulkStreamTest, SendsARequestThatItsOwnerHasChangedSince) {
   EXPECT_EQ(answers[0].embeddings_size(), 1);
 }
 
-// Whether the stream ends while no server listens.
-TEST(BulkStreamTest, WaitsForAServerIfItShall) {
+TEST(BulkStreamTest, WaitsForAServer) {
   const HeldPort port;
   ASSERT_NE(port.port(), 0);
   const auto stub = v1::Encoder::NewStub(
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", port.port()),
                           grpc::InsecureChannelCredentials()));
-  BulkStream waiting(stub.get(), /*wait_for_ready=*/true);
+  BulkStream stream(stub.get());
   v1::EmbedRequest request;
   request.add_inputs()->set_text("a text");
-  waiting.Write(request);
-  BulkStream ending(stub.get());
-  ending.Wait(/*for_write=*/false, kPatience);
-  EXPECT_TRUE(ending.ReadsEnded());
-  EXPECT_FALSE(waiting.ReadsEnded());
+  stream.Write(request);
+  // A call that does not wait ends once the connection has failed.
+  grpc::ClientContext context;
+  v1::Model model;
+  EXPECT_EQ(stub->GetModel(&context, {}, &model).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_FALSE(stream.ReadsEnded());
   const FakeEncoderService service(port.port());
-  waiting.Wait(/*for_write=*/false, kPatience);
-  EXPECT_EQ(waiting.Take().size(), 1u);
+  stream.Wait(/*for_write=*/false, kPatience);
+  EXPECT_EQ(stream.Take().size(), 1u);
 }
 
 }  // namespace

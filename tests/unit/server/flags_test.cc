@@ -163,10 +163,19 @@ TEST(CheckArgumentsTest, AFlagfileMayHaveOneMebibyte) {
 }
 
 TEST(CheckArgumentsTest, AVariableNamesNoOtherVariables) {
-  setenv("FLAGS_fromenv", "max_len", 1);
-  EXPECT_THAT(CheckArguments({"--fromenv=fromenv"}),
-              IsError(absl::StatusCode::kInvalidArgument, "no flag --fromenv"));
-  unsetenv("FLAGS_fromenv");
+  for (const char* name : {"fromenv", "help", "version"}) {
+    EXPECT_THAT(CheckArguments({absl::StrCat("--fromenv=", name)}),
+                IsError(absl::StatusCode::kInvalidArgument,
+                        absl::StrCat("--fromenv=", name,
+                                     ": expected the server's flags; ")));
+  }
+}
+
+TEST(HelpFlagsTest, OnlyThoseThatAskForHelpAreKept) {
+  EXPECT_THAT(HelpFlags({"--max_len=3", "--helpmatch=net", "help", "-h",
+                         "--flagfile=/dev/zero", "--helpfull"}),
+              testing::ElementsAre("--helpmatch=net", "-h", "--helpfull"));
+  EXPECT_THAT(HelpFlags({"--max_len=3", "help"}), testing::IsEmpty());
 }
 
 }  // namespace

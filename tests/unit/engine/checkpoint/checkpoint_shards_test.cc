@@ -107,15 +107,19 @@ TEST_F(ShardedWeightsTest, RefusesATensorThatTwoShardsHave) {
   };
   folder.Write("model.safetensors.index.json",
                R"({"weight_map":{"a":"a.safetensors","b":"b.safetensors"}})");
-  write("a", "c");
-  write("b", "c");  // which the index does not name
-  EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""), IsOk());
+  write("a", "c");  // which the index does not name
+  write("b", "d");
+  const auto files = CheckpointFiles::Open(folder.path(), "");
+  ASSERT_THAT(files, IsOk());
+  EXPECT_EQ(files->tensors().count("c"), 1);
   write("b", "a");
   EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""),
               IsError(kDataLoss,
                       "model.safetensors.index.json: the tensor 'a' is in "
                       "'a.safetensors' and in 'b.safetensors'; expected one"));
   write("b", "c");
+  EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""),
+              IsError(kDataLoss, "the tensor 'c' is in "));
   write("a", "b");
   EXPECT_THAT(CheckpointFiles::Open(folder.path(), ""),
               IsError(kDataLoss, "'b.safetensors' and in 'a.safetensors'"));

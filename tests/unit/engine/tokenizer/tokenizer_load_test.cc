@@ -217,26 +217,6 @@ TEST(TokenizerLoadTest, ReadsVocabularyAndConfig) {
 }
 
 // As `tokenizers` reads the file. U+200B is not white space.
-TEST(TokenizerLoadTest, LinesOfAVocabularyEndBeforeTheirWhiteSpace) {
-  TempFolder folder;
-  folder.Write("vocab.txt",
-               "[UNK] \r\n[CLS]\t\n[SEP]\u00a0\na \t\u3000\r\n\n \u2028\n b\n"
-               "c\u0085\nd\u200b\ne\r\r\n\n");
-  const auto tokenizer = Tokenizer::Load(folder.path());
-  ASSERT_THAT(tokenizer, IsOk());
-  EXPECT_THAT(Ids(**tokenizer, "a b c d e"), ElementsAre(1, 3, 0, 7, 0, 9, 2));
-  EXPECT_EQ((*tokenizer)->vocab_size(), 11);
-  EXPECT_EQ((*tokenizer)->Token(3), "a");
-  EXPECT_EQ((*tokenizer)->Token(5), "");
-  EXPECT_EQ((*tokenizer)->Token(6), " b");
-  folder.Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\na \n");
-  EXPECT_THAT(Tokenizer::Load(folder.path()),
-              IsError(kLoss, "vocabulary entry \"a\" has two ids, 3 and 4"));
-  folder.Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n\xff \n");
-  EXPECT_THAT(Tokenizer::Load(folder.path()),
-              IsError(kLoss, "vocabulary entry 3 is not UTF-8"));
-}
-
 // As in transformers, whose models then get no token_type_ids.
 TEST(TokenizerLoadTest, SegmentsThatTheConfigLeavesOutAreZero) {
   for (const bool is_json : {true, false}) {

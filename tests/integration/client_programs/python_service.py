@@ -2,6 +2,7 @@
 fake_encoder_server gives."""
 
 import contextlib
+import threading
 from concurrent import futures
 
 import encoderd
@@ -78,6 +79,19 @@ class Model(Service):
             context.set_trailing_metadata([
                 ("grpc-status-details-bin", status.SerializeToString())])
             context.abort(encoderd.errors._CODES[status.code], status.message)
+
+
+class Held(Service):
+    """Answers once it is let go."""
+
+    def __init__(self):
+        self.called = threading.Event()
+        self.let_go = threading.Event()
+
+    def Embed(self, request, context):
+        self.called.set()
+        self.let_go.wait()
+        return encoder_pb2.EmbedResponse()
 
 
 @contextlib.contextmanager

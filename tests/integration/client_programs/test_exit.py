@@ -3,11 +3,9 @@
 import pathlib
 import subprocess
 import sys
-import threading
 
 import pytest
-from encoderd.v1 import encoder_pb2
-from python_service import Service, serve
+from python_service import Held, serve
 from stream_service import PATIENCE
 
 LEAVES_AN_ITERATOR = """
@@ -77,28 +75,14 @@ sys.stdin.readline()
 """
 
 
-class Silent(Service):
-    """Answers when `release` is set."""
-
-    def __init__(self):
-        self.asked = threading.Event()
-        self.release = threading.Event()
-
-    def Embed(self, request, context):
-        self.asked.set()
-        self.release.wait(PATIENCE)
-        return encoder_pb2.EmbedResponse()
-
-
 def test_a_client_closed_while_the_interpreter_ends_waits_for_no_call():
-    silent = Silent()
-    with serve(silent), subprocess.Popen(
-            [sys.executable, "-c", CLOSES_THE_CLIENT, silent.target],
+    with serve(Held()) as service, subprocess.Popen(
+            [sys.executable, "-c", CLOSES_THE_CLIENT, service.target],
             stdin=subprocess.PIPE) as program:
         try:
-            assert silent.asked.wait(PATIENCE)
+            assert service.called.wait(PATIENCE)
             program.stdin.close()
             assert program.wait(PATIENCE) == 0
         finally:
             program.kill()
-            silent.release.set()
+            service.let_go.set()

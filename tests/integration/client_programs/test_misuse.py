@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from encoderd.errors import make_error
 from encoderd.v1 import encoder_pb2
-from python_service import Model, Service, serve
+from python_service import Held, Model, Service, serve
 
 WIDTH = 6  # hidden_size of the fake
 
@@ -330,19 +330,6 @@ def test_a_closed_client_says_so(fake, method):
             await twin.embed_stream(["one"]).__anext__()
 
     asyncio.run(main())
-
-
-class Held(Service):
-    """Answers once it is let go."""
-
-    def __init__(self):
-        self.called = threading.Event()
-        self.let_go = threading.Event()
-
-    def Embed(self, request, context):
-        self.called.set()
-        self.let_go.wait()
-        return encoder_pb2.EmbedResponse()
 
 
 def test_a_call_in_flight_ends_with_the_client():

@@ -128,6 +128,8 @@ begin "model" "a second; the first time, as long as a download of 84 MB"
 model=$(deploy/fetch-model.sh)
 echo "$model"
 
+# name_of PROCESS: what it runs, nothing where it has ended.
+name_of() { cat "/proc/$1/comm" 2> /dev/null || true; }
 stopped=false
 # stop: returns the server's exit code, 0 where none is running. The server is
 # the only job in the background: $! names it from its first moment on, so that
@@ -135,6 +137,8 @@ stopped=false
 stop() {
   local code=0
   if ! $stopped && [[ -n ${!-} ]]; then
+    # Until it runs a program, a job is a copy of this shell and loses signals.
+    while [[ $(name_of "$!") == "$(name_of $$)" ]]; do sleep 0.01; done
     kill -TERM "$!" 2> /dev/null || true
     wait "$!" || code=$?
     stopped=true
@@ -215,7 +219,9 @@ In Python:
   .venv/bin/python -c 'import encoderd
 print(encoderd.Client("127.0.0.1:$port").encode("Hello, world").shape)'
 Other models: deploy/fetch-model.sh --list
-Ctrl-C stops the server.
 EOF
+# By the shell itself: bash 5.2 may not end by a Ctrl-C that comes just when it
+# starts a program.
+echo "Ctrl-C stops the server."
 wait "$server"
 stopped=true

@@ -57,7 +57,7 @@ function(encoderd_test)
     set_target_properties(${ARG_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
-  set(timeout 600)
+  set(timeout 900)
   if(CMAKE_CROSSCOMPILING)
     set(timeout 3600)  # emulated
   endif()
@@ -66,7 +66,8 @@ endfunction()
 
 # encoderd_python_test(NAME name SCRIPT file [PYTEST] [ARGS arg ...] [LABELS l ...] [TIMEOUT seconds] [ENVIRONMENT name=value ...]
 # [FIXTURES name ...]): a Python script, or with PYTEST pytest on it, run by the interpreter that has tests/requirements.txt.
-# FIXTURES: the fixtures that it requires. LABELS is integration and TIMEOUT is 120 by default; either without a value: none.
+# FIXTURES: the fixtures that it requires. LABELS is integration and TIMEOUT, which only ends what hangs, is 900 by default; either
+# without a value: none.
 function(encoderd_python_test)
   cmake_parse_arguments(ARG "PYTEST" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS;ENVIRONMENT;FIXTURES" ${ARGN})
   cmake_path(ABSOLUTE_PATH ARG_SCRIPT BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
@@ -76,7 +77,7 @@ function(encoderd_python_test)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${pytest} ${ARG_SCRIPT} ${ARG_ARGS})
   set(default_LABELS integration)
-  set(default_TIMEOUT 120)
+  set(default_TIMEOUT 900)
   foreach(property LABELS TIMEOUT)
     if(NOT DEFINED ARG_${property} AND NOT property IN_LIST ARG_KEYWORDS_MISSING_VALUES)
       set(ARG_${property} ${default_${property}})

@@ -6,7 +6,7 @@ add_test(NAME client_python_install
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/client_programs/install.sh ${PROJECT_SOURCE_DIR} ${client_site})
 set_tests_properties(client_python_install PROPERTIES LABELS integration TIMEOUT 900 FIXTURES_SETUP client_python
   ENVIRONMENT "${client_environment}")
-encoderd_python_test(NAME client_python_package SCRIPT python_package_test.py TIMEOUT 300)
+encoderd_python_test(NAME client_python_package SCRIPT python_package_test.py)
 
 # Every test_NAME.py is client_NAME, but for what `tests/nightly.sh integrations` runs with the packages that it needs.
 file(GLOB client_scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_*.py)
@@ -14,7 +14,7 @@ list(REMOVE_ITEM client_scripts ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_i
   ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_table_packages.py)
 foreach(script IN LISTS client_scripts)
   string(REGEX REPLACE ".*/test_(.*)\\.py$" "\\1" name ${script})
-  encoderd_python_test(NAME client_${name} SCRIPT ${script} PYTEST TIMEOUT 900 ENVIRONMENT ${client_environment}
+  encoderd_python_test(NAME client_${name} SCRIPT ${script} PYTEST ENVIRONMENT ${client_environment}
     FIXTURES client_python)
 endforeach()
 # In a root folder of Debian 13 it compiles Rust's gRPC, too.

@@ -1,3 +1,3 @@
 # What deploy/ gives to Prometheus, Grafana and Compose; a live scrape of the server.
 encoderd_python_test(NAME monitoring SCRIPT prometheus/monitoring_test.py
-  ARGS --server=$<TARGET_FILE:encoderd_fake_server> TIMEOUT 300)
+  ARGS --server=$<TARGET_FILE:encoderd_fake_server>)

@@ -17,4 +17,4 @@ file(CONFIGURE OUTPUT readme_example.cc CONTENT "#include <cstdlib>\n${example}"
 
 add_executable(readme_example ${CMAKE_CURRENT_BINARY_DIR}/readme_example.cc)
 target_link_libraries(readme_example PRIVATE encoderd_options encoderd_client)
-encoderd_python_test(NAME readme_commands SCRIPT readme_test.py ARGS --programs ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} TIMEOUT 900)
+encoderd_python_test(NAME readme_commands SCRIPT readme_test.py ARGS --programs ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

@@ -25,7 +25,7 @@ encoderd_python_test(NAME metrics_page SCRIPT metrics_page_test.py ARGS --server
 
 # gRPC's list of interoperability cases, by the generated Python code that client.cmake installs, and by grpcurl.
 foreach(theme interop interop_status interop_limits interop_go)
-  encoderd_python_test(NAME ${theme} SCRIPT ${theme}_test.py ARGS --server $<TARGET_FILE:encoderd_fake_server> TIMEOUT 300
+  encoderd_python_test(NAME ${theme} SCRIPT ${theme}_test.py ARGS --server $<TARGET_FILE:encoderd_fake_server>
     ENVIRONMENT PYTHONPATH=${client_site}/site PYTHONDONTWRITEBYTECODE=1 FIXTURES client_python)
 endforeach()
 

@@ -51,6 +51,7 @@ SPREAD = 1.5  # times as long at most, at random
 # machine vanished sends no end. encoderd accepts a ping every 5 s.
 PING_MS = KEEPALIVE_TIME_MS
 PING_TIMEOUT_MS = PING_MS // 2
+_LONGEST_CLOSE = 2.0  # seconds
 Metadata = Tuple[Tuple[str, str], ...]
 
 
@@ -193,9 +194,22 @@ class LoopMethods(Methods):
         return super().__getitem__(name)
 
     async def close(self) -> None:
+        """Of the channel. The loop may be closed next: gRPC's events of calls
+        that this cancels come first, else another loop logs their errors."""
         self._closed = True
         if self._channel is not None and os.getpid() == self._process:
             await self._channel.close()
+            await _pass_events()
+
+
+async def _pass_events() -> None:
+    """Waits until gRPC's events so far have reached their loops. They do in
+    order, and this is the last."""
+    async with grpc.aio.insecure_channel("localhost") as idle:
+        last = asyncio.ensure_future(
+            idle.wait_for_state_change(grpc.ChannelConnectivity.SHUTDOWN))
+        await asyncio.wait({last}, timeout=_LONGEST_CLOSE)
+        last.cancel()
 
 
 class Retries:

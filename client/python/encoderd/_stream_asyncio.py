@@ -53,12 +53,13 @@ class Stream:
         self._requests.put_nowait(None)
         await asyncio.wait({self._reader}, timeout=seconds)
 
-    def close(self) -> None:
-        """Cancels what is still in flight."""
+    async def close(self) -> None:
+        """Cancels what is still in flight and waits for its end."""
         self._requests.put_nowait(None)
         self._call.cancel()
         for task in self._alone:
             task.cancel()
+        await asyncio.wait({self._reader, *self._alone}, timeout=LONGEST_PAUSE)
 
     async def _sent(self) -> AsyncIterator[Any]:
         while True:
@@ -78,9 +79,20 @@ class Stream:
             event = ended_by(error, self._link)
         self._add(event)
 
+    async def _begin(self) -> None:
+        """Waits for the server's first sign. gRPC reads without end a call that
+        was over before it began to read, so its error is raised here."""
+        call = self._call
+        metadata = await call.initial_metadata()  # or the end
+        if call.done() and await call.code() is not grpc.StatusCode.OK:
+            raise grpc.aio.AioRpcError(
+                await call.code(), metadata, await call.trailing_metadata(),
+                await call.details())
+
     async def _read(self) -> None:
         end = Ended(None)
         try:
+            await self._begin()
             async for response in self._call:
                 self._add(response)
         except asyncio.CancelledError:  # by close(), or the client's
@@ -149,7 +161,7 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
                 event = None if stream is None else stream.take()
             then = time.monotonic()
             if isinstance(event, Ended) and stream is not None:
-                stream.close()
+                await stream.close()
                 stream = None
             bulk.handle(event, then - now if asked else 0.0, then)
             if bulk.out_of_patience:
@@ -161,6 +173,6 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
             await stream.finish(LONGEST_PAUSE)
     finally:
         if stream is not None:
-            stream.close()
+            await stream.close()
         if feed is not None:
             await feed.close()

@@ -179,3 +179,25 @@ def test_a_client_made_outside_a_loop_belongs_to_that_of_its_first_call(fake):
         loop.run_until_complete(use_and_close())
     finally:
         loop.close()
+
+
+def test_a_closed_client_leaves_no_events_to_the_next_loop(gone):
+    errors = []
+
+    async def stream(client):
+        async for _ in client.embed_stream(["a text"]):
+            pass
+
+    async def work():
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: errors.append(context))
+        async with encoderd.AsyncClient(gone) as client:
+            streams = [asyncio.ensure_future(stream(client)) for _ in range(8)]
+            await asyncio.sleep(0.02)  # they wait for a server
+            for each in streams:
+                each.cancel()
+            await asyncio.gather(*streams, return_exceptions=True)
+
+    for _ in range(20):
+        asyncio.run(work())
+    assert not errors

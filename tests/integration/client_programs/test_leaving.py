@@ -1,6 +1,7 @@
 """A stream that is opened while its server leaves. gRPC opens one that the
 server has not read again; while nobody listens, it must not stay silent."""
 
+import asyncio
 import contextlib
 import socket
 import struct
@@ -8,8 +9,11 @@ import threading
 from concurrent import futures
 
 import encoderd
+import grpc
 import pytest
 from either_client import KINDS, ask
+from encoderd._connection_errors import Link
+from encoderd._stream_asyncio import Stream
 from python_service import serve
 from stream_service import PATIENCE, Streams, texts
 
@@ -116,3 +120,46 @@ def test_if_the_server_does_not_return_the_error_says_so(kind, leave):
     assert caught.type is encoderd.UnavailableError
     assert caught.value.message == (
         f"no server is listening at {leaving.address}")
+
+
+class Over:
+    """A method whose call is over when its reading begins, which waits without
+    end in gRPC 1.85."""
+
+    link = Link("there", False)
+
+    def __call__(self, requests, wait_for_ready):
+        return self
+
+    def done(self):
+        return True
+
+    def cancel(self):
+        return False
+
+    async def code(self):
+        return grpc.StatusCode.UNAVAILABLE
+
+    async def details(self):
+        return "gone"
+
+    async def initial_metadata(self):
+        return grpc.aio.Metadata()
+
+    trailing_metadata = initial_metadata
+
+    async def __aiter__(self):
+        await asyncio.Event().wait()
+        yield
+
+
+def test_a_call_that_is_over_before_it_is_read_ends_its_stream():
+    async def work():
+        happened = asyncio.Event()
+        stream = Stream(Over(), None, happened.set)
+        await asyncio.wait_for(happened.wait(), PATIENCE)
+        event = stream.take()
+        await stream.close()
+        return event
+
+    assert asyncio.run(work()).error.code is grpc.StatusCode.UNAVAILABLE

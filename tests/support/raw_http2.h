@@ -75,9 +75,9 @@ class RawHttp2 {
     constexpr uint64_t kCancel = 8;
     SendFrame(kResetStream, 0, stream, Number(kCancel, 4));
   }
-  // From now on its answers may come.
-  void Widen(uint32_t stream) {
-    SendFrame(kWindowUpdate, 0, stream, Number(1 << 20, 4));
+  // From now on its answers may come. False: the peer takes nothing more.
+  bool TryWiden(uint32_t stream) {
+    return TrySend(FrameHead(kWindowUpdate, 0, stream, 4) + Number(1 << 20, 4));
   }
   // Calls with headers that are cut short, and sends no more.
   void CutHeadersOf(const std::string& path) {

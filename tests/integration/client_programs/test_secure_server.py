@@ -31,9 +31,8 @@ def secured(model_folder, certificates, tmp_path_factory):
                 f"--tls_client_ca_file={certificates}/ca.pem",
                 f"--bearer_token_file={tokens}") as server:
         yield server
-        log = server.log()
-    assert TOKEN not in log
-    assert server.process.returncode == 0, log
+        assert server.stop() == 0, server.log()
+        assert TOKEN not in server.log()
 
 
 @pytest.fixture

@@ -312,7 +312,7 @@ class BrokenCall:
     def __iter__(self):
         raise Broken
 
-    def __aiter__(self):
+    def initial_metadata(self):
         raise Broken
 
     def add_callback(self, callback):

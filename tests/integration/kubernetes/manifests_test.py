@@ -375,8 +375,8 @@ class ServerTest(unittest.TestCase):
             self.assertEqual(
                 probes(server, "startup", "liveness", "readiness"),
                 [200, 200, 200])
-            server.process.terminate()
             began = time.monotonic()
+            server.process.terminate()
             server.wait_for("event=draining")
             self.assertEqual(probes(server, "liveness", "readiness"),
                              [200, 503])

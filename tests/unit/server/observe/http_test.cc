@@ -128,8 +128,15 @@ class Caller {
   const int fd_;
 };
 
+// Nobody's time is up before the test's.
+HttpBounds Patient() {
+  HttpBounds bounds;
+  bounds.patience = absl::Hours(1);
+  return bounds;
+}
+
 TEST(HttpTest, ServesCallersThatAreSlowSilentOrGone) {
-  const auto server = HttpServer::Start(kAnyPort, Sources());
+  const auto server = HttpServer::Start(kAnyPort, Sources(), Patient());
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   std::vector<std::unique_ptr<Caller>> silent;
@@ -142,13 +149,6 @@ TEST(HttpTest, ServesCallersThatAreSlowSilentOrGone) {
   EXPECT_THAT(quick.ReadAll(), StartsWith("HTTP/1.1 200"));
   slow.Send("ics HTTP/1.0\r\n\r\n");
   EXPECT_THAT(slow.ReadAll(), StartsWith("HTTP/1.1 200"));
-}
-
-// Only making room helps: nobody's time is up before the test's.
-HttpBounds Patient() {
-  HttpBounds bounds;
-  bounds.patience = absl::Hours(1);
-  return bounds;
 }
 
 TEST(HttpTest, AnyNumberOfSilentCallersKeepsNobodyFromAnAnswer) {
@@ -280,7 +280,7 @@ class PageGate {
 
 TEST(HttpTest, ScrapesThatWaitGetOnePageAfterTheProbes) {
   PageGate gate;
-  const auto server = HttpServer::Start(kAnyPort, gate.Sources());
+  const auto server = HttpServer::Start(kAnyPort, gate.Sources(), Patient());
   ASSERT_THAT(server, IsOk());
   const int port = (*server)->port();
   Caller accepted(port);

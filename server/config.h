@@ -123,10 +123,11 @@ struct ServerConfig {
   // gRPC receives a whole message before it measures it: this, not
   // max_message_bytes, bounds the memory that hostile callers can occupy.
   int64_t max_connection_memory_bytes = 256 << 20;
-  // Open connections; beyond it new ones wait unaccepted. From 64 on, the last
-  // 1/64 is for addresses that have none; others are then closed. Lowered, with
-  // a warning, if the process may not open enough files. Cost: two file
-  // descriptors and about 100 KB each.
+  // Open connections; beyond it new ones wait unaccepted. If it is 64 or more,
+  // 1/64 of them is reserved for addresses that have none; when only these are
+  // left, connections from other addresses are closed. Lowered, with a warning,
+  // if the process may not open enough files. Cost: two file descriptors and
+  // about 100 KB each.
   int32_t max_connections = 1024;
   // Open connections per IPv4 address or IPv6 /64, at most max_connections;
   // beyond it new ones are closed. 0: half of all that may be open. Cost:
@@ -146,8 +147,8 @@ struct ServerConfig {
   int32_t max_streams = 4096;
   // Bytes of answers that callers have not read; beyond it calls on connections
   // with unread answers get QUEUE_FULL, and calls whose answer was not read for
-  // 10 s are reset. Cost: memory under attack; for seconds one and a half times
-  // as much.
+  // 10 s are reset. Cost: memory under attack; for a few seconds 1.5 times as
+  // much.
   int64_t max_unread_answer_bytes = 256 << 20;
   // Whether tools may list methods and messages: true, false, or auto, which is
   // true unless calls need tokens. Reflection itself never needs one.

@@ -165,9 +165,11 @@ ABSL_FLAG(int64_t, max_connection_memory_bytes,
           "Bytes that gRPC may hold for all connections together; at least 256 "
           "MiB. Cost: memory under attack.");
 ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
-          "Open connections; beyond it new ones wait unaccepted. From 64 on, "
-          "the last 1/64 is for addresses that have none; others are then "
-          "closed. Cost: two file descriptors and about 100 KB each.");
+          "Open connections; beyond it new ones wait unaccepted. If the value "
+          "is 64 or more, 1/64 of the connections is reserved for addresses "
+          "that have none; when only these are left, connections from other "
+          "addresses are closed. Cost: two file descriptors and about 100 KB "
+          "each.");
 ABSL_FLAG(int32_t, max_connections_per_address,
           kDefault.max_connections_per_address,
           "Open connections per IPv4 address or IPv6 /64; beyond it new ones "

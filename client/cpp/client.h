@@ -76,8 +76,9 @@ class Client {
       InputSource source, const EncodeOptions& options,
       const std::function<absl::Status(const TokenStates&)>& sink) const;
 
-  // Ids, tokens and offsets of each text. Nothing is computed and nothing is
-  // too long.
+  // Ids, tokens and offsets of each text. Nothing is computed. A text may be
+  // longer than Model.max_len; REQUEST_TOO_LARGE for one that exceeds the
+  // server's --max_queue_tokens or the size of an answer.
   absl::StatusOr<std::vector<v1::TokenizedInput>> Tokenize(
       absl::Span<const std::string> texts,
       const TokenizeOptions& options = {}) const;

@@ -163,7 +163,10 @@ absl::StatusOr<std::vector<std::string>> GetTexts(
 
 int RunBench(const Command& command, const Arguments& arguments,
              Environment& environment) {
-  Invocation invocation(command, environment);
+  Invocation invocation(
+      command, environment, client::ClientOptions().timeout,
+      "time limit of one call, and of the wait at the start for a server that "
+      "is loading");
   const Settings& settings = invocation.settings;
   Choices choices;
   AddFlags(&invocation, &choices);

@@ -94,9 +94,12 @@ std::string BenchReport::ToText() const {
         Milliseconds(figures.Quantile(1)));
   }
   if (TooSmall(*this)) {
-    absl::StrAppend(&text, "sample        too small for these figures: ",
-                    figures.answered, " answered calls; it takes ",
-                    Fewest(load), ": raise --duration or --count\n");
+    // A longer run does not help where every call fails.
+    const bool all_failed = figures.answered == 0 && figures.failed > 0;
+    absl::StrAppend(
+        &text, "sample        too small for these figures: ", figures.answered,
+        " answered calls; it needs ", Fewest(load),
+        all_failed ? "" : ": raise --duration or --count", "\n");
   }
   const int64_t distinct = Distinct(load);
   // Of a closed loop: an open one has few in flight, unless it is overloaded.

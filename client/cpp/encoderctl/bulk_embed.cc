@@ -205,7 +205,7 @@ class BulkRun {
       return invocation_.Refuse(NoTexts(invocation_));
     const int64_t done = output_->done();
     if (skipped_ > 0) {
-      invocation_.Note(SkippedOf(skipped_, done), "; such rows are all zeros");
+      invocation_.Note(SkippedOf(skipped_, done), "; their rows are all zeros");
     }
     return skipped_ > 0 && skipped_ == done ? kExitFailed : kExitOk;
   }

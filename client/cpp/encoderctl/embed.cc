@@ -10,7 +10,7 @@ int RunEmbed(const Command& command, const Arguments& arguments,
              Environment& environment) {
   Invocation invocation(
       command, environment, client::ClientOptions().timeout,
-      absl::StrCat(kTimeoutHelp,
+      absl::StrCat(kAwaitingTimeoutHelp,
                    "; for an .npy: time limit without any answer"));
   invocation.AddListFlags();
   BulkChoices bulk;

@@ -5,7 +5,8 @@ namespace encoderd::ctl {
 
 int RunEncode(const Command& command, const Arguments& arguments,
               Environment& environment) {
-  Invocation invocation(command, environment);
+  Invocation invocation(command, environment, client::ClientOptions().timeout,
+                        kAwaitingTimeoutHelp);
   int layer = -1;
   v1::TokenSpan span = v1::TOKEN_SPAN_UNSPECIFIED;
   bool before_norm = false;

@@ -37,8 +37,9 @@ names another.
 exit codes: 0 done; 1 the server refused or failed, the connection broke, a
 file could not be read or written, there were no texts, or --on_error=skip
 skipped all (health: not serving; bench: a call failed, or none was answered);
-2 wrong command line; 130 Ctrl-C, 143 TERM (bench: prints its figures and ends
-with 0 or 1); 141 the reader of the output closed it
+2 wrong command line, or the start of the input file shows that it cannot be
+read; 130 Ctrl-C, 143 TERM (bench: prints its figures and ends with 0 or 1);
+141 the reader of the output closed it
 )";
 
 void PrintHelp(std::ostream& out) {

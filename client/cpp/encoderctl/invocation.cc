@@ -104,7 +104,10 @@ void Invocation::AddListFlags() {
   flags.AddInt("batch_size", "N",
                "texts per call, 1 to 65536; capped at the server's limit", 1,
                65536, &settings.batch_size);
-  flags.AddInt("in_flight", "N", "at most this many calls in flight, 1 to 1024",
+  flags.AddInt("in_flight", "N",
+               absl::StrCat("at most this many calls in flight, 1 to 1024; of "
+                            "embed into an .npy, 1 to ",
+                            client::kMostCallsInFlight),
                1, 1024, &settings.in_flight);
   AddProgressFlag();
 }

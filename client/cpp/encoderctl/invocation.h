@@ -42,6 +42,10 @@ struct Settings {
 
 inline constexpr char kTimeoutHelp[] =
     "time limit of one call, including its retries and the wait for a server "
+    "that is loading";
+// Of embed, encode and similarity, which also wait for a server that goes away.
+inline constexpr char kAwaitingTimeoutHelp[] =
+    "time limit of one call, including its retries and the wait for a server "
     "that is loading or restarting";
 
 class Invocation {

@@ -99,7 +99,8 @@ std::string ToJsonLines(absl::Span<const float> cosines, size_t n) {
 
 int RunSimilarity(const Command& command, const Arguments& arguments,
                   Environment& environment) {
-  Invocation invocation(command, environment);
+  Invocation invocation(command, environment, client::ClientOptions().timeout,
+                        kAwaitingTimeoutHelp);
   EmbedFlags embed;
   invocation.AddListFlags();
   invocation.AddOutputFlags(

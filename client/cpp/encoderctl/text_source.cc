@@ -226,7 +226,7 @@ void TextSource::LookAhead() {
   if (!checked.ok()) more_ = checked;
   held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
   if (!held_) ++blank_lines_;
-  giving_ = !checked.ok() || held_ || blank_lines_ == kMostBlankLines;
+  giving_ = !checked.ok() || held_;
 }
 
 absl::StatusOr<bool> TextSource::NextLine(std::string* text,

@@ -42,10 +42,6 @@ struct TextInput {
 
 class TextSource {
  public:
-  // Blank lines that are looked past for one that is not. More of them are
-  // texts, or of a .jsonl refused, be they at the end.
-  static constexpr size_t kMostBlankLines = 1 << 16;
-
   // INVALID_ARGUMENT if both arguments and a file are given, or a field of
   // texts without fields, for a file whose
   // name says that it cannot be read as text, or, of a CSV, if its header,
@@ -112,7 +108,7 @@ class TextSource {
   bool return_noted_ = false;
 
   // What NextLine read ahead, up to a line that is not blank.
-  size_t blank_lines_ = 0;
+  int64_t blank_lines_ = 0;
   bool giving_ = false;  // what was read ahead is given, text by text
   bool held_ = false;    // a line that is not blank follows them
   absl::StatusOr<bool> more_ = true;  // else nothing follows, or an error

@@ -286,7 +286,9 @@ class Client(EncodeMethods):
             ) -> Union[TokenizedText, TokenizedTexts]:
         """Returns tokens, ids and offsets: a list with a TokenizedText for each
         text; for a single str or TokenIds the TokenizedText alone. No vector
-        is computed, no text is too long, and no prompt is put before it.
+        is computed, and no prompt is put before it. A text may be longer than
+        max_len; one that exceeds the server's --max_queue_tokens (524,288 by
+        default) or the size of an answer is refused: REQUEST_TOO_LARGE.
         Offsets count the bytes of the UTF-8 text, not its characters:
         text.encode()[begin:end].decode() is what a token stands for.
 

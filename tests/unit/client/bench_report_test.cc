@@ -61,7 +61,17 @@ TEST_F(BenchReportTest, AnOpenLoopTakesMoreCallsForASampleThatIsLargeEnough) {
   load_.rate = 10;
   EXPECT_EQ(Json()["sample_too_small"], true);
   EXPECT_THAT(Report().ToText(),
-              HasSubstr("100 answered calls; it takes 1000: raise "));
+              HasSubstr("100 answered calls; it needs 1000: raise "));
+}
+
+TEST_F(BenchReportTest, ALongerRunIsNoRemedyWhereEveryCallFailed) {
+  figures_.answered = figures_.texts = 0;
+  figures_.latencies.clear();
+  figures_.failed = 3;
+  EXPECT_THAT(Report().ToText(), HasSubstr("0 answered calls; it needs 100\n"));
+  figures_.failed = 0;
+  EXPECT_THAT(Report().ToText(),
+              HasSubstr("0 answered calls; it needs 100: raise "));
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ TEST_F(EncoderctlBenchTest, SaysWhenTheSampleIsTooSmall) {
       ASSERT_EQ(Run(run), kExitOk) << err_;
       EXPECT_EQ(absl::StrContains(out_,
                                   "too small for these figures: 109 "
-                                  "answered calls; it takes 110: raise "
+                                  "answered calls; it needs 110: raise "
                                   "--duration or --count\n"),
                 !enough);
     }

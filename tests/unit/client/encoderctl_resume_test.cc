@@ -239,7 +239,7 @@ TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
   ASSERT_EQ(Run("whole.npy", {"--on_error=skip"}), kExitOk) << err_;
   EXPECT_THAT(err_,
               HasSubstr("\nencoderctl embed: 2 of 2004 texts were skipped; "
-                        "such rows are all zeros\n"));
+                        "their rows are all zeros\n"));
   FailARun({"--on_error=skip"});
   const std::string half = Read(Path("out.npy"));
 
@@ -258,7 +258,7 @@ TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
                          (half.size() - kNpyHeaderBytes) / 24,
                          " texts already done, 2 of them skipped.\n"
                          "encoderctl embed: 2 of 2004 texts were skipped; "
-                         "such rows are all zeros\n"));
+                         "their rows are all zeros\n"));
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
   EXPECT_EQ(Run("fresh.npy"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("in.jsonl:3: INVALID_ARGUMENT"));

@@ -202,14 +202,17 @@ TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
                           "inputs[3] is a blank line before others", "two"));
 }
 
-TEST_F(TextSourceTest, LooksPastALimitedNumberOfBlankLines) {
-  const std::string most(TextSource::kMostBlankLines, '\n');
-  Read(most + "\n\n", InputFormat::kJsonl);
-  EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines));
-  texts_.clear();
-  Read(most + "\n\"one\"", InputFormat::kJsonl);
-  EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines + 2));
-  EXPECT_EQ(texts_.back(), "one");
+TEST_F(TextSourceTest, LooksPastAnyNumberOfBlankLines) {
+  const std::string many(200000, '\n');
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl}) {
+    texts_.clear();
+    Read("\"one\"\n" + many, format);
+    EXPECT_THAT(texts_, SizeIs(1));
+    texts_.clear();
+    Read(many + "\"one\"\n" + many, format);
+    EXPECT_THAT(texts_, SizeIs(many.size() + 1));
+    EXPECT_THAT(texts_.back(), HasSubstr("one"));
+  }
 }
 
 TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {

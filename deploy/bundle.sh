@@ -18,6 +18,7 @@
 # no xz: python3 -m tarfile -e encoderd-bundle.tar.xz
 set -euo pipefail
 from=$PWD  # what relative paths are relative to
+unset CDPATH
 cd "$(dirname "$0")/.."
 # shellcheck source=deploy/package/build.sh
 source deploy/package/build.sh

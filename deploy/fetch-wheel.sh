@@ -7,6 +7,7 @@
 #   holds DIR            whether DIR holds everything, as published
 #   pick UNPACKED DIR    turns the unpacked wheels into DIR
 
+unset CDPATH  # with it, cd may find another folder, and prints its name
 program=$(basename "$0" .sh)
 say() { echo "$program: $*" >&2; }
 

@@ -15,6 +15,7 @@
 # ENCODERD_CMAKE_FLAGS: further flags of CMake for the first build, separated by
 # spaces, such as -DENCODERD_CUDA=OFF.
 set -euo pipefail
+unset CDPATH  # with it, cd may find another folder, and prints its name
 cd "$(dirname "$0")/.."
 
 # It talks to its own server, without TLS and tokens: what the shell has set for

@@ -15,6 +15,7 @@
 # tests/nightly/. It runs in a process group, of which nothing outlives it.
 # Python comes from ENCODERD_TEST_PYTHON (tests/run.sh makes one in .cache/venv).
 set -uo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang arm64 fuzz

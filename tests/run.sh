@@ -14,6 +14,7 @@
 #   ENCODERD_TEST_MODEL    folder of all-MiniLM-L6-v2 (deploy/fetch-model.sh)
 #   ENCODERD_TEST_PYTHON   a Python that has tests/requirements.txt
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 [[ $# -gt 0 ]] || set -- -E '^lint\.tidy$'

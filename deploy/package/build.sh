@@ -6,6 +6,7 @@
 # ENCODERD_REVISION names the commit of sources that come without git;
 # SOURCE_DATE_EPOCH (seconds since 1970) the time of the files in the result.
 
+unset CDPATH  # with it, cd may find another folder, and prints its name
 script=$(basename "$0" .sh)
 say() { echo "$script: $*" >&2; }
 

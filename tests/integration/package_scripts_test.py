@@ -76,12 +76,13 @@ class PackageScriptsTest(unittest.TestCase):
         file.chmod(0o755)
 
     def run_script(self, script, *arguments, umask=-1, **variables):
-        environment = dict(os.environ, GIT_CONFIG_NOSYSTEM="1",
+        # With CDPATH, as a shell may export it, cd prints where it goes.
+        environment = dict(os.environ, CDPATH=".", GIT_CONFIG_NOSYSTEM="1",
                            GIT_CONFIG_GLOBAL=os.devnull,
                            PATH=f"{self.path}:{os.environ['PATH']}")
         environment.pop("SOURCE_DATE_EPOCH", None)
         done = subprocess.run(
-            [self.checkout / "deploy" / script, *arguments], text=True,
+            [f"checkout/deploy/{script}", *arguments], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
             timeout=60, cwd=self.folder, umask=umask,
             env={**environment, **variables})

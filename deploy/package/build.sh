@@ -24,8 +24,12 @@ begin() {
   date_files
 }
 
-# git_here ARGUMENT...: git on the sources, whose owner may be another user.
-git_here() { git -c safe.directory='*' "$@"; }
+# git_here ARGUMENT...: git on the sources, whose owner may be another user; not on
+# the repository that a hook of git exports.
+git_here() {
+  env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE \
+    git -c safe.directory='*' "$@"
+}
 
 # revision: the commit of the sources, or "unknown", as EncoderdRevision.cmake has
 # it: a repository around a folder of sources is not theirs.

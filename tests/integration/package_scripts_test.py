@@ -153,11 +153,15 @@ class PackageScriptsTest(unittest.TestCase):
         return said.strip()
 
     def test_the_commit_is_the_sources_own_or_the_one_that_is_given(self):
-        self.git(self.folder)  # around the sources, and not theirs
+        # Around the sources, and not theirs.
+        self.git(self.folder, GIT_COMMITTER_DATE="1600000000 +0000")
         self.run_script("wheel.sh")
         self.assertEqual(["", "unknown"], self.revisions())
         commit = self.git(self.checkout)
         self.run_script("wheel.sh")
+        self.assertEqual(["", commit], self.revisions())
+        # As a hook of the other one runs it.
+        self.run_script("wheel.sh", GIT_DIR=str(self.folder / ".git"))
         self.assertEqual(["", commit], self.revisions())
         self.run_script("wheel.sh", ENCODERD_REVISION="abc")
         self.assertEqual(["abc", "abc"], self.revisions())

@@ -240,6 +240,7 @@ class PackageScriptsTest(unittest.TestCase):
 
         self.git(self.checkout, GIT_COMMITTER_DATE="1600000000 +0200")
         first = self.make_bundle("one.tar.gz")
+        self.assertIn("uncommitted changes", self.said)
         again = self.make_bundle("two.tar.gz", umask=0o077)
         self.assertTrue(first.read_bytes() == again.read_bytes())
         # As gzip writes it without a name and a time.
@@ -253,6 +254,12 @@ class PackageScriptsTest(unittest.TestCase):
         self.assertEqual({0o755, 0o644}, {file.mode for file in files})
         names = [file.name.split("/") for file in files]
         self.assertEqual(sorted(names), names)
+
+        (self.folder / "three.tar.gz").mkdir()
+        with self.assertRaisesRegex(AssertionError, "three.tar.gz"):
+            self.make_bundle("three.tar.gz")
+        self.assertEqual([], os.listdir(self.folder / "three.tar.gz"))
+        self.assertEqual([], list(self.folder.glob("*.partial")))
 
     def test_changes_that_no_commit_has_are_told(self):
         self.git(self.checkout)

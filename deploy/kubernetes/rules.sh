@@ -17,7 +17,7 @@ apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: encoderd-$kind
-  namespace: ${1-encoderd}
+  namespace: "${1-encoderd}"
   labels:
     app.kubernetes.io/name: encoderd
 spec:

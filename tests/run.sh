@@ -36,7 +36,8 @@ export ENCODERD_TEST_MODEL
 
 if [[ -z ${ENCODERD_TEST_PYTHON-} ]]; then
   venv=$PWD/.cache/venv
-  if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
+  if ! cmp -s tests/requirements.txt "$venv/requirements.txt" ||
+    ! "$venv/bin/python" -m pip --version > /dev/null 2>&1; then
     say "making a Python environment in .cache/venv"
     rm -rf "$venv"
     python3 -m venv "$venv"

@@ -113,6 +113,15 @@ class PackageScriptsTest(unittest.TestCase):
             for kind in KINDS for file in kind[1:]
         }, {file.name: file.read_text() for file in out.iterdir()})
 
+    def test_the_tools_of_another_python_are_made_again(self):
+        self.stand_in(self.checkout / "build/wheel-tools/bin/python", "exit 1")
+        self.stand_in(self.path / "python3", f'echo "$@" > {self.folder}/made\n'
+                                             "exit 1")
+        with self.assertRaises(AssertionError):
+            self.run_script("wheel.sh")
+        self.assertEqual("-m venv build/wheel-tools\n",
+                         (self.folder / "made").read_text())
+
     def test_the_folders_of_the_package_are_for_all(self):
         cpack = self.path / "cpack"
         self.stand_in(cpack, f"umask > {self.folder}/umask\n"

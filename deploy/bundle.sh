@@ -18,6 +18,7 @@
 # no xz: python3 -m tarfile -e encoderd-bundle.tar.xz
 set -euo pipefail
 from=$PWD  # what relative paths are relative to
+unset CDPATH
 cd "$(dirname "$0")/.."
 # shellcheck source=deploy/package/build.sh
 source deploy/package/build.sh
@@ -80,6 +81,7 @@ else
   say "--architecture=$architectures leaves out the products by CUTLASS:" \
     "they need 90a"
 fi
+warn_of_changes
 if [[ -n $architectures ]]; then
   cmake --preset bundle "${options[@]}" \
     -DCMAKE_CUDA_ARCHITECTURES="${architectures//,/-real;}-real" > /dev/null
@@ -121,10 +123,11 @@ fi
 cp "$cuda_license" "$bundle/LICENSE.cuda"
 
 # What a program loads, less what every machine or the driver brings.
-ldd "$bundle"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
+built=("${programs[@]/#/build/bundle/bin/}")  # /tmp may allow no execution
+ldd "${built[@]}" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
   grep -Ev '/(ld-linux|libc|libm|libdl|librt|libpthread|libresolv)[-.][^/]*$' |
   grep -Ev '/lib(cuda|cublas|cublasLt|nvidia)[^/]*$' > "$work/libraries"
-if ldd "$bundle"/bin/* | grep "not found" >&2; then
+if ldd "${built[@]}" | grep "not found" >&2; then
   say "a library is missing on this machine"
   exit 1
 fi
@@ -155,7 +158,7 @@ if [[ $model != none ]]; then
 fi
 
 mkdir -p "$(dirname "$archive")"
-partial=$archive.partial
+partial=$archive.$$.partial  # of this run alone
 trap 'rm -rf "$work" "$partial"' EXIT
 pack "$work" encoderd-bundle | "${compress[@]}" > "$partial"
 bytes=$(stat -c %s "$partial")
@@ -165,4 +168,4 @@ if [[ $bytes -gt $max_bytes ]]; then
   (cd "$bundle" && find . -type f -printf '%s %p\n' | sort -rn | head -8) >&2
   exit 1
 fi
-mv -f "$partial" "$archive"
+mv -fT "$partial" "$archive"

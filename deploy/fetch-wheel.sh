@@ -7,11 +7,12 @@
 #   holds DIR            whether DIR holds everything, as published
 #   pick UNPACKED DIR    turns the unpacked wheels into DIR
 
+unset CDPATH  # with it, cd may find another folder, and prints its name
 program=$(basename "$0" .sh)
 say() { echo "$program: $*" >&2; }
 
 # has_sha256 FILE SUM
-has_sha256() { echo "$2  $1" | sha256sum --check --status 2> /dev/null; }
+has_sha256() { [[ $(sha256sum < "$1") == "$2 "* ]]; }
 
 # folder NAME [ARGUMENT...]: prints the folder to fetch to: the argument, or NAME
 # below the user's cache.
@@ -65,12 +66,18 @@ fetch() {
 
   say "downloading $what ($size): ${requirements[*]}"
   if [[ -t 2 ]]; then quiet=(); fi  # a terminal gets pip's progress bar
+  # In the background, so that a signal to this script ends pip, too. Without a
+  # cache, so that a bad download is not there again at the next attempt.
   python3 -m pip download "${quiet[@]}" --disable-pip-version-check --no-deps \
-    --only-binary :all: --dest "$work" "${requirements[@]}" >&2
+    --no-cache-dir --only-binary :all: --dest "$work" "${requirements[@]}" \
+    <&0 >&2 &
+  trap 'kill "$!" 2> /dev/null || :; rm -rf "$work"' EXIT
+  wait "$!"
+  trap 'rm -rf "$work"' EXIT
   for i in "${!files[@]}"; do
     if ! has_sha256 "$work/${files[i]}" "${sums[i]}"; then
       say "${files[i]} has SHA-256" \
-        "$(sha256sum "$work/${files[i]}" | cut -d' ' -f1),"
+        "$(sha256sum < "$work/${files[i]}" | cut -d' ' -f1),"
       say "expected ${sums[i]}"
       exit 1
     fi

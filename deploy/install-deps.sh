@@ -51,10 +51,11 @@ if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
   exit 1
 fi
 
-# installed PACKAGE...: prints those that are.
+# installed PACKAGE...: prints those that are, for this architecture.
 installed() {
-  dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' "$@" 2> /dev/null |
-    sed -n 's/^[hi]i *//p' | sort -u
+  dpkg-query -W -f='${db:Status-Abbrev} ${Architecture} ${Package}\n' "$@" \
+    2> /dev/null |
+    sed -n "s/^[hi]i *\($(dpkg --print-architecture)\|all\) //p" | sort -u
 }
 
 missing_of() {

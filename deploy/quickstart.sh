@@ -15,6 +15,7 @@
 # ENCODERD_CMAKE_FLAGS: further flags of CMake for the first build, separated by
 # spaces, such as -DENCODERD_CUDA=OFF.
 set -euo pipefail
+unset CDPATH  # with it, cd may find another folder, and prints its name
 cd "$(dirname "$0")/.."
 
 # It talks to its own server, without TLS and tokens: what the shell has set for
@@ -61,6 +62,8 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 
+trap 'exit 130' INT  # also where a program turns Ctrl-C into a failure
+
 begin "packages" "a second; minutes if packages are missing"
 deploy/install-deps.sh
 
@@ -77,14 +80,17 @@ if $once; then
 fi
 port=${port:-8400}
 http_port=${http_port:-8401}
-if in_use "$port"; then
-  fail "port $port of 127.0.0.1 is in use, maybe by a server that still runs;" \
-    "stop that program or choose another: deploy/quickstart.sh --port N"
-fi
-if in_use "$http_port"; then
-  fail "port $http_port of 127.0.0.1 is in use;" \
-    "stop that program or choose another: deploy/quickstart.sh --http_port N"
-fi
+check_ports() {
+  if in_use "$port"; then
+    fail "port $port of 127.0.0.1 is in use, maybe by a server that still runs;" \
+      "stop that program or choose another: deploy/quickstart.sh --port N"
+  fi
+  if in_use "$http_port"; then
+    fail "port $http_port of 127.0.0.1 is in use;" \
+      "stop that program or choose another: deploy/quickstart.sh --http_port N"
+  fi
+}
+check_ports
 
 cores=$(nproc)
 if [[ -x build/release/bin/encoderd ]]; then
@@ -103,7 +109,8 @@ if [[ ! -f build/release/build.ninja ]]; then
     if [[ $capability == 9.0* ]]; then
       flags=(-DCMAKE_CUDA_ARCHITECTURES=90a-real)
       deploy/fetch-cutlass.sh > /dev/null ||
-        echo "   without CUTLASS: feed-forward layers are slower on this GPU"
+        echo "   without CUTLASS: feed-forward layers are slower on this GPU;" \
+          "to try again, delete build/release and start again"
     fi
   fi
   read -ra more <<< "${ENCODERD_CMAKE_FLAGS-}"
@@ -114,6 +121,9 @@ if [[ ! -f build/release/build.ninja ]]; then
       "missing; to use the GPU, install CUDA's toolkit, delete build/release" \
       "and start again"
   fi
+else
+  # Fails where it was configured for another folder, of which this is a copy.
+  cmake -S . -B build/release > /dev/null
 fi
 # A terminal gets ninja's own status line, a log one line per tenth.
 if [[ -t 1 ]]; then
@@ -146,10 +156,10 @@ stop() {
   return "$code"
 }
 trap 'stop || true' EXIT
-trap 'exit 130' INT
 trap 'exit 143' TERM
 
 begin "server" "two seconds"
+check_ports  # build and download take long
 # With --once the log would bury the example.
 log=
 exec 3>&1 4>&2
@@ -179,9 +189,12 @@ ctl() {
 patience=30  # seconds
 end_of_patience=$((SECONDS + patience))
 while true; do
+  ready=false
+  if ctl health --timeout=1s > /dev/null 2>&1; then ready=true; fi
+  # Last: if it has ended, another server answers on its port.
   kill -0 "$server" 2> /dev/null ||
     server_failed "the server failed to start"
-  if ctl health --timeout=1s > /dev/null 2>&1; then break; fi
+  if $ready; then break; fi
   if ((SECONDS > end_of_patience)); then
     server_failed "the server was not ready within $patience s"
   fi

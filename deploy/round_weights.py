@@ -12,6 +12,7 @@ Python's standard library is used.
 import array
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -47,6 +48,12 @@ def convert(source, target):
         tensors = sorted((entry["data_offsets"][0], name)
                          for name, entry in header.items()
                          if name != "__metadata__")
+        expected = start + max((header[name]["data_offsets"][1]
+                                for _, name in tensors), default=0)
+        if os.path.getsize(source) != expected:
+            raise SystemExit(
+                f"round_weights.py: {source} has {os.path.getsize(source)} "
+                f"bytes, expected {expected}: download it again")
         new, at = {}, 0
         if "__metadata__" in header:
             new["__metadata__"] = header["__metadata__"]

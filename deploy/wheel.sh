@@ -19,7 +19,9 @@ version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' \
   build/package/CMakeCache.txt)
 
 tools=build/wheel-tools
-if ! cmp -s deploy/package/wheel-tools.txt "$tools/wheel-tools.txt"; then
+# Also where Python is another one by now, which does not find the packages.
+if ! cmp -s deploy/package/wheel-tools.txt "$tools/wheel-tools.txt" ||
+  ! "$tools/bin/python" -m pip --version > /dev/null 2>&1; then
   rm -rf "$tools"
   python3 -m venv "$tools"
   "$tools/bin/pip" install --quiet --disable-pip-version-check \

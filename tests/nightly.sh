@@ -15,6 +15,7 @@
 # tests/nightly/. It runs in a process group, of which nothing outlives it.
 # Python comes from ENCODERD_TEST_PYTHON (tests/run.sh makes one in .cache/venv).
 set -uo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang arm64 fuzz
@@ -103,10 +104,15 @@ if ! command -v "$python" > /dev/null; then
   exit 2
 fi
 
-running=
-# finish: ends what runs, and prints the table of what has ended.
+ended=  # the last check that is over
+# finish: ends what runs, and prints the table of what has ended. A check is the
+# only job in the background: $! names it from its first moment on.
 finish() {
-  if [[ -n $running ]]; then end_group; fi
+  if [[ ${!-} != "$ended" ]]; then
+    # Until it runs timeout, it is a copy of this shell, without a group.
+    while kill -0 "$!" && ! kill -0 -- "-$!"; do sleep 0.01; done 2> /dev/null
+    end_group
+  fi
   {
     printf 'check\tbound\tfigure\tverdict\n'
     cat "$work/table"
@@ -115,13 +121,13 @@ finish() {
 }
 # end_group: ends the check, and what it has left behind; 5 s to clean up.
 end_group() {
-  local i
-  kill -TERM -- "-$running" 2> /dev/null
+  local group=-$! i
+  kill -TERM -- "$group" 2> /dev/null
   for ((i = 0; i < 50; i++)); do
-    kill -0 -- "-$running" 2> /dev/null || return
+    kill -0 -- "$group" 2> /dev/null || return
     sleep 0.1
   done
-  kill -KILL -- "-$running" 2> /dev/null
+  kill -KILL -- "$group" 2> /dev/null
 }
 touch "$work/table"
 trap finish EXIT
@@ -135,11 +141,10 @@ for check in "${checks[@]}"; do
   # timeout makes a process group.
   timeout --kill-after=1m "$limit" "$PWD/tests/nightly.sh" --one "$check" \
     "$work" &
-  running=$!
-  wait "$running"
+  wait "$!"
   code=$?
   end_group
-  running=
+  ended=$!
   if [[ $code -ne 0 || $(wc -l < "$work/table") == "$before" ]]; then
     head -n "$before" "$work/table" > "$work/rows"
     mv "$work/rows" "$work/table"

@@ -14,6 +14,7 @@
 #   ENCODERD_TEST_MODEL    folder of all-MiniLM-L6-v2 (deploy/fetch-model.sh)
 #   ENCODERD_TEST_PYTHON   a Python that has tests/requirements.txt
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 [[ $# -gt 0 ]] || set -- -E '^lint\.tidy$'
@@ -35,7 +36,8 @@ export ENCODERD_TEST_MODEL
 
 if [[ -z ${ENCODERD_TEST_PYTHON-} ]]; then
   venv=$PWD/.cache/venv
-  if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
+  if ! cmp -s tests/requirements.txt "$venv/requirements.txt" ||
+    ! "$venv/bin/python" -m pip --version > /dev/null 2>&1; then
     say "making a Python environment in .cache/venv"
     rm -rf "$venv"
     python3 -m venv "$venv"

@@ -7,6 +7,7 @@ if [ $# -gt 1 ] || [[ ! ${1-encoderd} =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?$ ]]; the
   echo "usage: rules.sh [NAMESPACE], by default encoderd" >&2
   exit 2
 fi
+unset CDPATH
 cd "$(dirname "$0")/../prometheus"
 
 for kind in rules alerts; do
@@ -16,7 +17,7 @@ apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: encoderd-$kind
-  namespace: ${1-encoderd}
+  namespace: "${1-encoderd}"
   labels:
     app.kubernetes.io/name: encoderd
 spec:

@@ -6,6 +6,7 @@
 # ENCODERD_REVISION names the commit of sources that come without git;
 # SOURCE_DATE_EPOCH (seconds since 1970) the time of the files in the result.
 
+unset CDPATH  # with it, cd may find another folder, and prints its name
 script=$(basename "$0" .sh)
 say() { echo "$script: $*" >&2; }
 
@@ -23,8 +24,12 @@ begin() {
   date_files
 }
 
-# git_here ARGUMENT...: git on the sources, whose owner may be another user.
-git_here() { git -c safe.directory='*' "$@"; }
+# git_here ARGUMENT...: git on the sources, whose owner may be another user; not on
+# the repository that a hook of git exports.
+git_here() {
+  env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE \
+    git -c safe.directory='*' "$@"
+}
 
 # revision: the commit of the sources, or "unknown", as EncoderdRevision.cmake has
 # it: a repository around a folder of sources is not theirs.

@@ -76,12 +76,13 @@ class PackageScriptsTest(unittest.TestCase):
         file.chmod(0o755)
 
     def run_script(self, script, *arguments, umask=-1, **variables):
-        environment = dict(os.environ, GIT_CONFIG_NOSYSTEM="1",
+        # With CDPATH, as a shell may export it, cd prints where it goes.
+        environment = dict(os.environ, CDPATH=".", GIT_CONFIG_NOSYSTEM="1",
                            GIT_CONFIG_GLOBAL=os.devnull,
                            PATH=f"{self.path}:{os.environ['PATH']}")
         environment.pop("SOURCE_DATE_EPOCH", None)
         done = subprocess.run(
-            [self.checkout / "deploy" / script, *arguments], text=True,
+            [f"checkout/deploy/{script}", *arguments], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
             timeout=60, cwd=self.folder, umask=umask,
             env={**environment, **variables})
@@ -111,6 +112,15 @@ class PackageScriptsTest(unittest.TestCase):
             file: "new\n" if file in (WHEEL, DEB) else "older\n"
             for kind in KINDS for file in kind[1:]
         }, {file.name: file.read_text() for file in out.iterdir()})
+
+    def test_the_tools_of_another_python_are_made_again(self):
+        self.stand_in(self.checkout / "build/wheel-tools/bin/python", "exit 1")
+        self.stand_in(self.path / "python3", f'echo "$@" > {self.folder}/made\n'
+                                             "exit 1")
+        with self.assertRaises(AssertionError):
+            self.run_script("wheel.sh")
+        self.assertEqual("-m venv build/wheel-tools\n",
+                         (self.folder / "made").read_text())
 
     def test_the_folders_of_the_package_are_for_all(self):
         cpack = self.path / "cpack"
@@ -152,11 +162,15 @@ class PackageScriptsTest(unittest.TestCase):
         return said.strip()
 
     def test_the_commit_is_the_sources_own_or_the_one_that_is_given(self):
-        self.git(self.folder)  # around the sources, and not theirs
+        # Around the sources, and not theirs.
+        self.git(self.folder, GIT_COMMITTER_DATE="1600000000 +0000")
         self.run_script("wheel.sh")
         self.assertEqual(["", "unknown"], self.revisions())
         commit = self.git(self.checkout)
         self.run_script("wheel.sh")
+        self.assertEqual(["", commit], self.revisions())
+        # As a hook of the other one runs it.
+        self.run_script("wheel.sh", GIT_DIR=str(self.folder / ".git"))
         self.assertEqual(["", commit], self.revisions())
         self.run_script("wheel.sh", ENCODERD_REVISION="abc")
         self.assertEqual(["abc", "abc"], self.revisions())
@@ -235,6 +249,7 @@ class PackageScriptsTest(unittest.TestCase):
 
         self.git(self.checkout, GIT_COMMITTER_DATE="1600000000 +0200")
         first = self.make_bundle("one.tar.gz")
+        self.assertIn("uncommitted changes", self.said)
         again = self.make_bundle("two.tar.gz", umask=0o077)
         self.assertTrue(first.read_bytes() == again.read_bytes())
         # As gzip writes it without a name and a time.
@@ -248,6 +263,12 @@ class PackageScriptsTest(unittest.TestCase):
         self.assertEqual({0o755, 0o644}, {file.mode for file in files})
         names = [file.name.split("/") for file in files]
         self.assertEqual(sorted(names), names)
+
+        (self.folder / "three.tar.gz").mkdir()
+        with self.assertRaisesRegex(AssertionError, "three.tar.gz"):
+            self.make_bundle("three.tar.gz")
+        self.assertEqual([], os.listdir(self.folder / "three.tar.gz"))
+        self.assertEqual([], list(self.folder.glob("*.partial")))
 
     def test_changes_that_no_commit_has_are_told(self):
         self.git(self.checkout)

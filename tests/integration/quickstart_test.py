@@ -7,16 +7,19 @@ import signal
 import socket
 import subprocess
 import unittest
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 from scripts_support import ROOT, ScriptCase
 
 
-# Ready at once. By TERM it ends as the server does, or with another code.
-SERVER = ("trap 'echo stopping; rm ready; kill $!; exit {code}' TERM\n"
-          "sleep 60 > /dev/null 2>&1 & touch ready; wait")
+# Ready at once. By TERM it ends as the server does, or with another code. Its
+# child, until it runs sleep a copy that traps TERM, has no pipe of the test.
+SERVER = ("trap 'echo stopping; rm ready; exec 2> /dev/null; kill -KILL $!; "
+          "exit {code}' TERM\n"
+          "sleep 60 > /dev/null 2>&1 3>&- 4>&- & touch ready; wait")
 GOOD_SERVER, BAD_SERVER = SERVER.format(code=0), SERVER.format(code=3)
 READY = "[[ -e ready ]]; exit"
+WAIT = "until [[ -e go ]]; do sleep 0.01; done"
 
 
 class QuickstartTest(ScriptCase):
@@ -44,13 +47,13 @@ class QuickstartTest(ScriptCase):
     def run_build(self, cmake, stdout=subprocess.PIPE):
         """The quick start up to a build by the given stand-in, which fails."""
         for name, text in {
-                "dpkg-query": 'for p in "${@:3}"; do echo "ii  $p"; done',
+                "dpkg-query": 'for p in "${@:3}"; do echo "ii  all $p"; done',
                 "nvidia-smi": "exit 1",
                 "cmake": f"[[ $1 == --build ]] || exit 0\n{cmake}\nexit 1",
         }.items():
             self.stand_in(name, text)
         return subprocess.run(
-            [ROOT / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
+            [ROOT / "deploy/quickstart.sh", "--once"], text=True, timeout=300,
             stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
             check=False, env=dict(
                 os.environ, PATH=f"{self.folder}/path:{os.environ['PATH']}"))
@@ -68,15 +71,16 @@ class QuickstartTest(ScriptCase):
 
     def test_it_leaves_a_terminal_to_the_status_line_of_ninja(self):
         terminal, end = os.openpty()
-        try:
-            done = self.run_build('[[ -t 1 ]] && echo "status $NINJA_STATUS"',
-                                  stdout=end)
-            said = os.read(terminal, 10000).decode()
-        finally:
-            os.close(terminal)
-            os.close(end)
+        with open(terminal, "rb", buffering=0) as terminal:
+            with open(end, "wb") as end:
+                done = self.run_build(
+                    '[[ -t 1 ]] && echo "status $NINJA_STATUS"', stdout=end)
+            said = b""
+            with suppress(OSError):  # the end of a terminal
+                while some := terminal.read(10000):  # each write, or several
+                    said += some
         self.assertEqual(1, done.returncode, done.stderr)
-        self.assertIn("status [%f/%t, %p, %es] ", said)
+        self.assertIn("status [%f/%t, %p, %es] ", said.decode())
 
     def test_it_says_how_long_each_step_takes(self):
         done = self.run_build("true")
@@ -96,6 +100,7 @@ class QuickstartTest(ScriptCase):
         for name, text in {
                 "deploy/install-deps.sh": "true",
                 "deploy/fetch-model.sh": "echo model",
+                "deploy/fetch-cutlass.sh": f"echo asked 1<> asked; {WAIT}; exit 1",
                 "build/release/bin/encoderd": server,
                 "build/release/bin/encoderctl":
                     f"if [[ $1 == health ]]; then {health}; fi\necho table",
@@ -109,7 +114,7 @@ class QuickstartTest(ScriptCase):
 
     def run_once(self, root, **variables):
         return subprocess.run(
-            [root / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
+            [root / "deploy/quickstart.sh", "--once"], text=True, timeout=300,
             stdin=subprocess.DEVNULL, capture_output=True, check=False,
             env=dict(os.environ, **variables,
                      PATH=f"{self.folder}/path:{os.environ['PATH']}"))
@@ -183,9 +188,10 @@ class QuickstartTest(ScriptCase):
         self.assertIn("the server was not ready within 1 s", done.stderr)
         self.assertIn("--timeout=1s", (root / "asked").read_text("utf-8"))
 
-    def interrupt(self, root, *arguments, after, pipe=None):
-        """The quick start that gets Ctrl-C once it has printed `after`, or its
-        child has to the named pipe."""
+    def interrupt(self, root, *arguments, after, pipe=None, by=None):
+        """The quick start that gets Ctrl-C, or what `by` does, once it has
+        printed `after`, or its child has to the named pipe; then the file `go`
+        appears, for which the stand-ins of WAIT wait."""
         with subprocess.Popen(
                 [root / "deploy/quickstart.sh", *arguments], text=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -197,14 +203,18 @@ class QuickstartTest(ScriptCase):
                                           f"{os.environ['PATH']}")) as process:
             with open(pipe) if pipe else nullcontext(process.stdout) as lines:
                 next(line for line in lines if after in line)
-            process.send_signal(signal.SIGINT)
-            said, errors = process.communicate(timeout=60)
+            if by:
+                by()
+            else:
+                process.send_signal(signal.SIGINT)
+            (root / "go").touch()
+            said, errors = process.communicate(timeout=300)
         return process.returncode, said, errors
 
     def test_it_fails_where_it_is_interrupted_before_the_example(self):
         # Only once its child runs: bash 5.2 may not end by a Ctrl-C that comes
         # just when it starts one.
-        health = "echo asked 1<> asked; sleep 0.1; exit 1"
+        health = f"echo asked 1<> asked; {WAIT}; exit 1"
         for arguments in ([], ["--once"]):
             root = self.copy_project(GOOD_SERVER, health)
             os.mkfifo(root / "asked")
@@ -214,6 +224,51 @@ class QuickstartTest(ScriptCase):
             self.assertEqual(130, code)
             self.assertNotIn("table", said)
             shutil.rmtree(self.folder / "project")
+
+    def test_it_ends_where_pip_makes_a_failure_of_the_interrupt(self):
+        root = self.copy_project(GOOD_SERVER, READY)
+        (root / "build/release/build.ninja").unlink()
+        self.stand_in("nvidia-smi", "echo 9.0")
+        self.stand_in("cmake", "touch configured")
+        os.mkfifo(root / "asked")
+        code, _, errors = self.interrupt(root, "--once", after="asked",
+                                         pipe=root / "asked")
+        self.assertEqual((130, ""), (code, errors))
+        self.assertFalse((root / "configured").exists())
+
+    def test_a_port_that_is_taken_during_the_build_is_named(self):
+        for flag in ("--port", "--http_port"):
+            root = self.copy_project(GOOD_SERVER, READY)
+            self.stand_in("cmake", WAIT)
+            with socket.socket() as taken:
+                taken.bind(("127.0.0.1", 0))  # until it listens, not in use
+                port = taken.getsockname()[1]
+                code, said, errors = self.interrupt(
+                    root, "--once", f"{flag}={port}", after="-- build",
+                    by=taken.listen)
+            self.assertEqual(1, code)
+            self.assertIn(f"port {port} of 127.0.0.1 is in use", errors)
+            self.assertNotIn("table", said)
+            shutil.rmtree(root)
+
+    def test_it_takes_no_other_server_for_one_that_has_ended(self):
+        root = self.copy_project(
+            "echo $$ > number; mv number ended; exit 1",
+            "until [[ -e ended ]]; do sleep 0.01; done\n"
+            "while kill -0 $(< ended); do sleep 0.01; done; exit 0")
+        done = self.run_once(root)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("the server failed to start", done.stderr)
+        self.assertNotIn("table", done.stdout)
+
+    def test_a_copy_of_a_folder_with_a_build_does_not_build_the_other(self):
+        root = self.copy_project(GOOD_SERVER, READY)
+        self.stand_in("cmake", "[[ $1 == --build ]] && exit\n"
+                               "echo configured for another folder >&2; exit 1")
+        done = self.run_once(root)
+        self.assertEqual((1, "configured for another folder\n"),
+                         (done.returncode, done.stderr))
+        self.assertNotIn("table", done.stdout)
 
     def test_it_succeeds_where_the_server_is_stopped_after_the_example(self):
         for server, expected in ((GOOD_SERVER, 0), (BAD_SERVER, 1)):

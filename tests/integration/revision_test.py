@@ -82,6 +82,14 @@ class RevisionTest(unittest.TestCase):
                 self.git("status")
             self.assertIn(f"revision={commit}.", self.configure())
 
+    def test_a_hook_of_another_repository_does_not_count(self):
+        self.git("init", "--quiet")
+        commit = self.commit()
+        other = self.source / "other"
+        self.git("init", "--quiet", other)
+        with mock.patch.dict(os.environ, GIT_DIR=str(other / ".git")):
+            self.assertIn(f"revision={commit}.", self.configure())
+
     def test_a_repository_that_git_cannot_read_is_told(self):
         (self.source / ".git").mkdir()
         said = self.configure()

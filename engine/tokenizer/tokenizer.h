@@ -102,7 +102,7 @@ class Tokenizer {
   // text is not UTF-8; the detail's field is "text", "first" or "second". An
   // empty text gives the template alone. No limit on tokens: callers compare
   // with max_len. A text over 2 GiB is rejected: offsets are 32-bit. So is one
-  // that normalizer and pre-tokenizer make larger than 1 MiB and than 4 times
+  // that normalizer and pre-tokenizer make larger than both 1 MiB and 4 times
   // its bytes: INVALID_ARGUMENT (REQUEST_TOO_LARGE; text_bytes,
   // normalized_bytes or more, limit).
   virtual absl::Status Encode(absl::string_view text,

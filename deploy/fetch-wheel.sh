@@ -66,12 +66,13 @@ fetch() {
 
   say "downloading $what ($size): ${requirements[*]}"
   if [[ -t 2 ]]; then quiet=(); fi  # a terminal gets pip's progress bar
-  # In the background, so that a signal to this script ends pip, too. Without a
-  # cache, so that a bad download is not there again at the next attempt.
-  python3 -m pip download "${quiet[@]}" --disable-pip-version-check --no-deps \
-    --no-cache-dir --only-binary :all: --dest "$work" "${requirements[@]}" \
-    <&0 >&2 &
-  trap 'kill "$!" 2> /dev/null || :; rm -rf "$work"' EXIT
+  # In the background, so that a signal to this script ends pip, too; its
+  # temporary files, which it then leaves, are in the folder. Without a cache, so
+  # that a bad download is not there again at the next attempt.
+  TMPDIR=$work python3 -m pip download "${quiet[@]}" --no-deps \
+    --disable-pip-version-check --no-cache-dir --only-binary :all: \
+    --dest "$work" "${requirements[@]}" <&0 >&2 &
+  trap '{ kill "$!" && wait "$!"; } 2> /dev/null || :; rm -rf "$work"' EXIT
   wait "$!"
   trap 'rm -rf "$work"' EXIT
   for i in "${!files[@]}"; do

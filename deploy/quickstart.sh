@@ -123,7 +123,9 @@ if [[ ! -f build/release/build.ninja ]]; then
   fi
 else
   # Fails where it was configured for another folder, of which this is a copy.
-  cmake -S . -B build/release > /dev/null
+  cmake -S . -B build/release > /dev/null ||
+    fail "build/release cannot be configured; if this is a copy of another" \
+      "folder, delete build/release and start again"
 fi
 # A terminal gets ninja's own status line, a log one line per tenth.
 if [[ -t 1 ]]; then

@@ -1,8 +1,8 @@
 # encoderd_git(OUT ARGUMENT...): what git says of the sources; empty, with a warning, where it fails. Their owner may be another
 # user, as when root builds a package: their CMakeLists.txt runs in any case. What a hook of git exports names another repository.
 function(encoderd_git out)
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=GIT_DIR --unset=GIT_WORK_TREE --unset=GIT_INDEX_FILE TZ=UTC
-                          ${GIT_EXECUTABLE} -c safe.directory=* ${ARGN}
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=GIT_DIR --unset=GIT_WORK_TREE --unset=GIT_INDEX_FILE
+                          --unset=GIT_OBJECT_DIRECTORY TZ=UTC ${GIT_EXECUTABLE} -c safe.directory=* ${ARGN}
                   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} RESULT_VARIABLE failed
                   OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE error)
   if(failed)

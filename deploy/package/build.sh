@@ -27,7 +27,7 @@ begin() {
 # git_here ARGUMENT...: git on the sources, whose owner may be another user; not on
 # the repository that a hook of git exports.
 git_here() {
-  env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE \
+  env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE -u GIT_OBJECT_DIRECTORY \
     git -c safe.directory='*' "$@"
 }
 

@@ -266,8 +266,9 @@ class QuickstartTest(ScriptCase):
         self.stand_in("cmake", "[[ $1 == --build ]] && exit\n"
                                "echo configured for another folder >&2; exit 1")
         done = self.run_once(root)
-        self.assertEqual((1, "configured for another folder\n"),
-                         (done.returncode, done.stderr))
+        self.assertEqual(1, done.returncode)
+        self.assertIn("configured for another folder\n", done.stderr)
+        self.assertIn("delete build/release and start again", done.stderr)
         self.assertNotIn("table", done.stdout)
 
     def test_it_succeeds_where_the_server_is_stopped_after_the_example(self):

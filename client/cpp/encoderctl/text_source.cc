@@ -224,9 +224,10 @@ void TextSource::LookAhead() {
   if (!more_.ok() || !*more_) return;  // the blank lines were the last
   const absl::Status checked = CheckLineEnds();
   if (!checked.ok()) more_ = checked;
-  held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
-  if (!held_) ++blank_lines_;
-  giving_ = !checked.ok() || held_;
+  const bool blank =
+      held_length_ <= LineReader::kMaxLineBytes && IsBlank(held_line_);
+  if (blank) ++blank_lines_;
+  giving_ = !checked.ok() || !blank;
 }
 
 absl::StatusOr<bool> TextSource::NextLine(std::string* text,
@@ -237,10 +238,9 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
     // Of lines, the server refuses it, as any empty text.
     if (json_) *refused = Refuse("is a blank line before others");
     --blank_lines_;
-    giving_ = held_ || blank_lines_ > 0;
     return true;
   }
-  held_ = giving_ = false;
+  giving_ = false;
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
   *refused = RefuseNul(held_line_);  // it would end what is read as JSON

@@ -110,7 +110,6 @@ class TextSource {
   // What NextLine read ahead, up to a line that is not blank.
   int64_t blank_lines_ = 0;
   bool giving_ = false;  // what was read ahead is given, text by text
-  bool held_ = false;    // a line that is not blank follows them
   absl::StatusOr<bool> more_ = true;  // else nothing follows, or an error
   std::string held_line_;
   int64_t held_length_ = 0;

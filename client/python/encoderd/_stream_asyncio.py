@@ -172,7 +172,9 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
         if stream is not None:
             await stream.finish(LONGEST_PAUSE)
     finally:
-        if stream is not None:
-            await stream.close()
-        if feed is not None:
-            await feed.close()
+        try:
+            if stream is not None:
+                await stream.close()
+        finally:  # also where this is cancelled once more
+            if feed is not None:
+                await feed.close()

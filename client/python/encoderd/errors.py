@@ -345,7 +345,7 @@ def from_rpc_error(error: grpc.RpcError, link: Link,
     if status.details:
         return from_status(status, places)
     if (error.code() is grpc.StatusCode.CANCELLED
-            and "Channel closed" in status.message):
+            and re.search("Channel closed|Locally cancelled", status.message)):
         return client_closed()
     message, remedy = explain_connection(error.code(), status.message, link)
     metadata = {}

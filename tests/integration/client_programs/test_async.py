@@ -198,6 +198,36 @@ def test_a_closed_client_leaves_no_events_to_the_next_loop(gone):
                 each.cancel()
             await asyncio.gather(*streams, return_exceptions=True)
 
-    for _ in range(20):
+    for _ in range(60):
         asyncio.run(work())
     assert not errors
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_a_source_is_closed_though_its_task_is_cancelled_twice(fake, turns):
+    async def work():
+        answered, closed = asyncio.Event(), asyncio.Event()
+
+        async def source():
+            try:
+                yield "a text"
+                await asyncio.Event().wait()
+            finally:
+                closed.set()
+
+        async def stream(client):
+            async for _ in client.embed_stream(source()):
+                answered.set()
+
+        async with encoderd.AsyncClient(fake.target) as client:
+            task = asyncio.ensure_future(stream(client))
+            await answered.wait()
+            task.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return closed.is_set()
+
+    assert asyncio.run(work())

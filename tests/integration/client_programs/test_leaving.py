@@ -163,3 +163,18 @@ def test_a_call_that_is_over_before_it_is_read_ends_its_stream():
         return event
 
     assert asyncio.run(work()).error.code is grpc.StatusCode.UNAVAILABLE
+
+
+def test_closing_ends_a_stream_that_waits_for_a_server(gone):
+    async def work():
+        client = encoderd.AsyncClient(gone)
+        happened = asyncio.Event()
+        stream = Stream(client._methods["EmbedStream"], None, happened.set)
+        await asyncio.sleep(0.02)
+        await client.close()
+        await asyncio.wait_for(happened.wait(), PATIENCE)
+        event = stream.take()
+        await stream.close()
+        return event
+
+    assert asyncio.run(work()).error.message == "the client was closed"

@@ -42,18 +42,20 @@ def rounded(data, name):
 
 def convert(source, target):
     with open(source, "rb") as file:
-        size, = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size))
-        start = 8 + size
+        have = os.path.getsize(source)
+        start = 8 + int.from_bytes(file.read(8), "little")
+        if have < start:
+            raise SystemExit(f"round_weights.py: {source} has {have} bytes and "
+                             "ends in its header: download it again")
+        header = json.loads(file.read(start - 8))
         tensors = sorted((entry["data_offsets"][0], name)
                          for name, entry in header.items()
                          if name != "__metadata__")
         expected = start + max((header[name]["data_offsets"][1]
                                 for _, name in tensors), default=0)
-        if os.path.getsize(source) != expected:
-            raise SystemExit(
-                f"round_weights.py: {source} has {os.path.getsize(source)} "
-                f"bytes, expected {expected}: download it again")
+        if have != expected:
+            raise SystemExit(f"round_weights.py: {source} has {have} bytes, "
+                             f"expected {expected}: download it again")
         new, at = {}, 0
         if "__metadata__" in header:
             new["__metadata__"] = header["__metadata__"]

@@ -83,6 +83,14 @@ class RoundWeightsTest(unittest.TestCase):
                     f"{len(whole)}: download it again\n"),
                 (done.returncode, done.stderr))
             self.assertFalse((self.folder / "new").exists())
+        for size in (0, 7, 8, 20):
+            file.write_bytes(whole[:size])
+            done = self.run_script("round_weights.py", model,
+                                   self.folder / "new")
+            self.assertEqual(
+                (1, f"round_weights.py: {file} has {size} bytes and ends in "
+                    "its header: download it again\n"),
+                (done.returncode, done.stderr))
 
     def test_weights_of_modules_are_rounded_too(self):
         model = self.write_weights("F32", struct.pack("<I", 0x3F808001))

@@ -2,6 +2,7 @@
 fake_encoder_server gives."""
 
 import contextlib
+import socket
 import threading
 from concurrent import futures
 
@@ -10,6 +11,19 @@ import grpc
 import numpy as np
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from google.rpc import error_details_pb2, status_pb2
+
+
+_held = []  # a socket for each port that a server of this process had
+
+
+def _new_port():
+    """A port that no earlier server had: gRPC may still hold that nothing
+    listens there."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind(("127.0.0.1", 0))
+    _held.append(held)
+    return held.getsockname()[1]
 
 
 class Service(encoder_pb2_grpc.EncoderServicer):
@@ -97,9 +111,9 @@ class Held(Service):
 @contextlib.contextmanager
 def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
           interceptors=(), credentials=None, options=(),
-          address="127.0.0.1:0", health=None):
-    """The service, while it listens; port 0: on a free one. credentials: of a
-    server with TLS; options: further ones of gRPC; health: (request, context)
+          address=None, health=None):
+    """The service, while it listens; on a new port if there is no address.
+    credentials: of a server with TLS; options: further ones of gRPC; health: (request, context)
     -> the bytes of the health service's answer."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8), interceptors=interceptors,
@@ -111,11 +125,11 @@ def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
         server.add_generic_rpc_handlers((
             grpc.method_handlers_generic_handler("grpc.health.v1.Health", {
                 "Check": grpc.unary_unary_rpc_method_handler(health)}),))
+    service.target = address or f"127.0.0.1:{_new_port()}"
     if credentials is None:
-        port = server.add_insecure_port(address)
+        server.add_insecure_port(service.target)
     else:
-        port = server.add_secure_port(address, credentials)
-    service.target = f"{address.rpartition(':')[0]}:{port}"
+        server.add_secure_port(service.target, credentials)
     server.start()
     try:
         yield service

@@ -16,14 +16,20 @@ from google.rpc import error_details_pb2, status_pb2
 _held = []  # a socket for each port that a server of this process had
 
 
+def bound(port):
+    """A socket that shares its port with others that do; 0: a free one."""
+    new = socket.socket()
+    new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    new.bind(("127.0.0.1", port))
+    return new
+
+
 def _new_port():
     """A port that no earlier server had: gRPC may still hold that nothing
     listens there."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind(("127.0.0.1", 0))
-    _held.append(held)
-    return held.getsockname()[1]
+    _held.append(bound(0))
+    return _held[-1].getsockname()[1]
 
 
 class Service(encoder_pb2_grpc.EncoderServicer):
@@ -113,8 +119,8 @@ def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
           interceptors=(), credentials=None, options=(),
           address=None, health=None):
     """The service, while it listens; on a new port if there is no address.
-    credentials: of a server with TLS; options: further ones of gRPC; health: (request, context)
-    -> the bytes of the health service's answer."""
+    credentials: of a server with TLS; options: further ones of gRPC; health:
+    (request, context) -> the bytes of the health service's answer."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8), interceptors=interceptors,
         options=[("grpc.max_receive_message_length", max_message_bytes),

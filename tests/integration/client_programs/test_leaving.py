@@ -3,7 +3,6 @@ server has not read again; while nobody listens, it must not stay silent."""
 
 import asyncio
 import contextlib
-import socket
 import struct
 import threading
 from concurrent import futures
@@ -14,7 +13,7 @@ import pytest
 from either_client import KINDS, ask
 from encoderd._connection_errors import Link
 from encoderd._stream_asyncio import Stream
-from python_service import serve
+from python_service import bound, serve
 from stream_service import PATIENCE, Streams, texts
 
 SETTINGS, PING, GOAWAY, HEADERS, ACK = 4, 6, 7, 1, 1
@@ -76,15 +75,6 @@ class Leaving:
 
     def close(self):
         self._held.close()
-
-
-def bound(port):
-    """A socket that shares its port with others that do; 0: a free one."""
-    new = socket.socket()
-    new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    new.bind(("127.0.0.1", port))
-    return new
 
 
 @pytest.fixture
